@@ -23,7 +23,7 @@ def test_a_new_dut_is_written_once_checked_and_found(tmp_path: Path) -> None:
     config.file.write_text(config.text.replace("change-me", "router"))
     assert "nothing is wrong" in trexbench(tmp_path, "dut", "check", "mine").stdout
     again = trexbench(tmp_path, "dut", "new", "mine", "--driver", "none")
-    assert again.returncode == 2 and "is there already" in again.stderr
+    assert again.returncode == 2 and "exists already" in again.stderr
 
 
 def test_what_is_not_known_is_marked_and_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_the_verbs(place: Place) -> None:
     assert place.verb("record", "-o", str(recorded)).startswith(f"{recorded}: ") and place.settings == applied
     made = json.loads(recorded.read_text())
     assert made["driver"] == driver and made["answers"] and not made["failures"]
-    assert "is there already" in place.verb("record", "-o", str(recorded), code=2)
+    assert "exists already" in place.verb("record", "-o", str(recorded), code=2)
     assert "reverted" in place.verb("revert") and place.settings == before
     assert place.verb("revert").strip() == "nothing to revert"
 

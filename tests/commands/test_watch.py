@@ -125,4 +125,4 @@ def test_a_busy_port(tmp_path: Path) -> None:
         done = trexbench(tmp_path, "report", "--watch", "--port", str(port))
     reason = f"port {port} of 127.0.0.1 cannot be used: Address already in use"
     assert done.returncode == 2
-    assert done.stderr == f"trexbench: {reason}: name another with --port, or leave it out for a free one\n"
+    assert done.stderr == f"trexbench: {reason}: name another with --port, or leave --port out for a free one\n"

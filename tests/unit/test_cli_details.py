@@ -115,7 +115,7 @@ def test_a_picture_is_what_its_name_says(name: str, begins: bytes) -> None:
 def test_a_picture_of_another_kind_is_refused() -> None:
     path = RunWriter(Path("results"), print).end(make_result())
     code, out, err = run("results", "show", str(path), "--picture", "x.jpeg")
-    assert (code, out) == (2, "") and "x.jpeg: a picture is no .jpeg" in err and ".png, .svg, .pdf" in err
+    assert (code, out) == (2, "") and "x.jpeg: pictures cannot be .jpeg" in err and ".png, .svg, .pdf" in err
 
 
 @pytest.mark.parametrize(("place", "code"), [("results/x.json", 0), ("/tmp/trexbench-1/x.json", 9)])

@@ -149,7 +149,7 @@ def test_refuses_in_one_line(old: str, new: str, line: int, words: list[str]) ->
         (b"notes: \x00\n", "not YAML"),
         (b"[" * 100_000, "nested more than"),
         (b"a: " + b"{b: " * 50 + b"}" * 50, "nested more than"),
-        (b"x" * 300_000, "no DUT config"),
+        (b"x" * 300_000, "too large for a DUT config"),
         (b"- driver: linux\n", "a list where a DUT config should be"),
         (b"just words\n", "'just words' where a DUT config should be"),
         (b"ports: []\ndriver: linux\ntransport: {type: local}\n", "0 port(s) make no pairs"),
@@ -292,5 +292,5 @@ def test_own_configs_lie_in_a_directory_of_the_users(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("url", ["http://admin:hunter2@192.0.2.7", "http://192.0.2.7/?token=hunter2", "hunter2@x y"])
 def test_a_secret_in_the_meters_address_is_refused_and_not_repeated(url: str) -> None:
     (said,) = errors_of(f'{BARE}power: {{type: shelly, url: "{url}"}}\n')
-    assert "power.url: holds more than an address" in said and "TREXBENCH_POWER_PASSWORD" in said
+    assert "power.url: contains more than an address" in said and "TREXBENCH_POWER_PASSWORD" in said
     assert "hunter2" not in said

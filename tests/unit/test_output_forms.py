@@ -168,7 +168,7 @@ def test_csv_has_raw_figures_and_no_formula() -> None:
     assert {row["unit"] for row in rows} == {"bit/s", "pps"}
     shown = run("results", "show", TCP, "--csv")
     assert "DUT,mode,status,way," in shown.out and "mean, Mbit/s" in shown.out and "'" not in shown.out
-    assert "CSV has the first table alone; md has these, too: " in shown.err
+    assert "CSV has the first table only; md also has: " in shown.err
 
 
 def test_only_cells_that_match_are_judged_and_reported() -> None:

@@ -124,7 +124,7 @@ def test_a_directory_that_is_not_there_is_said_to_be_so() -> None:
 def test_without_costs_and_without_a_failure_efficiency_has_no_answer() -> None:
     lost = GeneratorLost("trex1 does not answer")
     assert cost_words(Series([Measured(SLOW, lost, None)], [("rate 1 %", lost)]), False, io.StringIO()) == ""
-    with pytest.raises(BenchError, match="cost is not known"):
+    with pytest.raises(BenchError, match="cost is unknown"):
         cost_words(Series([Measured(SLOW, None, None)], []), False, io.StringIO())
 
 

@@ -1,4 +1,4 @@
-"""``trexbench dut``: the DUT configs, and the DUTs themselves: planned, configured, read back, reverted."""
+"""``trexbench dut``: DUT configs, and DUTs to plan, configure, read back and revert."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,19 +25,7 @@ from ..files import replace_file
 from ..report.sheet import make_sheet
 from ..report.words import NONE
 from ..session.options import Target, TesterChoice
-from .options import (
-    CONFIGS,
-    DURATION,
-    PORTS,
-    VERBOSE,
-    asked,
-    click_options,
-    complete_duts,
-    formats,
-    gathered,
-    given,
-    results_option,
-)
+from . import options as o
 from .output import OutputForm, note
 from .verbs import verbs
 
@@ -62,55 +50,47 @@ Examples:
 
 @verbs(epilog=_EXAMPLES)
 def dut() -> None:
-    """Devices under test, as dut_configs/ describes them.
+    """Manage devices under test, which dut_configs/ describes.
 
-    `plan` shows what `apply` would run, `verify` reads everything back, `revert` undoes what was applied.
+    `plan` shows what `apply` would run, `verify` reads everything back, and `revert` undoes what was applied.
     `ramp` applies and verifies before each run.
     """
 
 
 @dut.command("list")
-@CONFIGS
-@formats("text", "json", "csv", "md")
+@o.CONFIGS
+@o.formats("text", "json", "csv", "md")
 def list_duts(configs_dir: Path | None, form: OutputForm) -> None:
-    """Every DUT config found, or what is wrong with it."""
-    found = DUTS.files(configs_dir)
-    if not found:
+    """List every DUT config, or the error in it."""
+    paths = DUTS.files(configs_dir)
+    if not paths:
         raise ConfigError("no dut_configs found", "run in a checkout, or name a directory with --configs-dir")
-    values: list[dict[str, str | None]] = []
-    for name, path in sorted(found.items()):
-        facts: dict[str, str | None]
+    values: list[dict[str, Any]] = []
+    rows: list[tuple[str, str, str]] = []
+    for name, path in sorted(paths.items()):
         try:
             config = read_dut(path)
-            facts = {"driver": config.driver, "description": config.description, "error": None}
+            driver, description, reason = config.driver, config.description, None
         except ConfigError as error:
-            facts = {"driver": None, "description": None, "error": str(error)}
+            driver, description, reason = None, None, str(error)
+        facts = {"driver": driver, "description": description, "error": reason}
         values.append({"name": name, "path": str(path), **facts})
-    rows = (
-        (
-            one["name"] or "",
-            one["driver"] or NONE,
-            f"invalid: {one['error']}" if one["error"] else one["description"] or "",
-        )
-        for one in values
-    )
+        rows.append((name, driver or NONE, f"invalid: {reason}" if reason else description or ""))
     sheet = make_sheet(":DUT; :driver; ::about", rows, "duts", "DUTs")
     form.write_sheet(sheet, lambda: values)
 
 
 @dut.command("new")
 @click.argument("name")
-@click.option(
-    "--driver", type=click.Choice(tuple(DRIVERS)), help="What runs on the DUT; none: it is configured by hand."
-)
-@click.option("--host", help="Where ssh reaches the DUT; it is asked for its interfaces.")
-@click.option("--user", help="There; default: as your ssh says.")
-@click.option("--interfaces", metavar="A,B", help="The DUT's interfaces, in the order of the tester's ports.")
-@click.option("--ports", type=PORTS, default="0,1", help="The tester's ports (0,1).")
-@asked("choice", TesterChoice, server="; it is asked for its ports' MACs and speed")
-@click.option("--speed", help="Line rate (L1) of the test: 10gbit. Default: that of the tester's ports.")
-@click.option("--ipv6", is_flag=True, help="With addresses and routes of IPv6 as well.")
-@click.option("-o", "--output", metavar="FILE", help="Where to; - is standard output. Default: dut_configs/NAME.yaml.")
+@click.option("--driver", type=click.Choice(tuple(DRIVERS)), help="System of the DUT; none: it is configured by hand.")
+@click.option("--host", help="Host of the DUT, as ssh knows it; it is asked for its interfaces.")
+@click.option("--user", help="SSH user; default: from your SSH config.")
+@click.option("--interfaces", metavar="A,B", help="Interfaces of the DUT, in the order of the tester's ports.")
+@click.option("--ports", type=o.PORTS, default="0,1", help="Ports of the tester (0,1).")
+@o.asked("choice", TesterChoice, server="; it is asked for the MACs and speed of its ports")
+@click.option("--speed", help="Line rate (L1) of the test: 10gbit; default: that of the tester's ports.")
+@click.option("--ipv6", is_flag=True, help="Also write IPv6 addresses and routes.")
+@click.option("-o", "--output", metavar="FILE", help="File (- is standard output); default: dut_configs/NAME.yaml.")
 def new_dut(
     name: str,
     driver: str | None,
@@ -123,9 +103,9 @@ def new_dut(
     ipv6: bool,
     output: str | None,
 ) -> None:
-    """Write a commented config for a new DUT, with what the DUT and the tester answer filled in.
+    """Write a commented config for a new DUT, filled in with answers of the DUT and the tester.
 
-    What is not given is asked for, where somebody sits at the terminal, and else left to be changed by hand.
+    Missing values are asked for on a terminal, and otherwise marked in the file, to be changed by hand.
     """
     from ..session.draft import ask_dut, ask_tester, filled
     from ..session.dut import endpoint_of
@@ -134,19 +114,18 @@ def new_dut(
         raise ConfigError(f"{shown(name)} cannot be the name of a DUT", REMEDY)
     asks = sys.stdin is not None and sys.stdin.isatty()  # None: it is closed
     driver = driver or (click.prompt("driver", "linux", type=click.Choice(tuple(DRIVERS))) if asks else "none")
-    reached = bool(DRIVERS[driver].transports)
-    if asks and reached and host is None:
+    if asks and DRIVERS[driver].transports and host is None:
         host = click.prompt("the DUT's host, as ssh knows it")
     draft = Draft(driver, host or UNKNOWN, user, tester_ports=ports, speed=speed, server=choice.server, ipv6=ipv6)
     draft = replace(draft, rpc_port=choice.rpc_port, pub_port=choice.pub_port)
     draft = filled(draft, ask_dut, note)
     if choice.server is not None:
-        there = endpoint_of(GeneratorConfig(), choice)
-        draft = filled(draft, lambda one: ask_tester(one, there, ports, choice.trex_dir), note)
+        server = endpoint_of(GeneratorConfig(), choice)
+        draft = filled(draft, lambda draft: ask_tester(draft, server, ports, choice.trex_dir), note)
     if interfaces is None and asks and DRIVERS[driver].knows_system:
         interfaces = click.prompt("the DUT's interfaces", ",".join(draft.free[: len(ports)]) or None)
     if interfaces:
-        draft = replace(draft, interfaces=[one.strip() for one in interfaces.split(",")])
+        draft = replace(draft, interfaces=[*map(str.strip, interfaces.split(","))])
     path = Path(output or f"dut_configs/{name}.yaml")
     config = draft.read(path if output != "-" else Path(f"{name}.yaml"))
     if output == "-":
@@ -154,32 +133,32 @@ def new_dut(
         return
     _write_new(path, draft.text())
     click.echo(str(path))
-    for one in find_unknown(config):
-        note(str(one))
+    for unknown in find_unknown(config):
+        note(str(unknown))
     note(f"look through it, then: trexbench dut check {path} && trexbench doctor --dut {path}")
 
 
 def _write_new(path: Path, text: str) -> None:
-    """ConfigError where the file is there, or cannot be written."""
+    """Write a new file; ConfigError if it exists, or cannot be written."""
     try:
         path.parent.mkdir(exist_ok=True)
         replace_file(path, text.encode(), exclusive=True)
     except FileExistsError:
-        raise ConfigError(f"{path} is there already", "choose another name with -o") from None
+        raise ConfigError(f"{path} exists already", "choose another name with -o") from None
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", "name another file with -o") from None
 
 
 @dut.command("check")
-@click.argument("names", nargs=-1, shell_complete=complete_duts)
-@CONFIGS
+@click.argument("names", nargs=-1, shell_complete=o.complete_duts)
+@o.CONFIGS
 def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
-    """Everything that is wrong with these configs, or with all that are found; no DUT is asked."""
+    """List all errors in these configs, or in all that are found, without contacting a DUT."""
     wrong = 0
     for name in names or sorted(DUTS.files(configs_dir)):
         try:
-            found = load_dut(name, configs_dir)
-            errors = [*map(str, find_unknown(found)), *(found.plan.ignored or ())]
+            config = load_dut(name, configs_dir)
+            errors = [*map(str, find_unknown(config)), *(config.plan.ignored or ())]
         except ConfigError as error:
             errors = [*map(str, error.each)]
         wrong += len(errors)
@@ -188,11 +167,11 @@ def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
 
 
 @dut.command("show")
-@click.argument("name", shell_complete=complete_duts)
-@CONFIGS
-@formats("text", "json")
+@click.argument("name", shell_complete=o.complete_duts)
+@o.CONFIGS
+@o.formats("text", "json")
 def show_dut(name: str, configs_dir: Path | None, form: OutputForm) -> None:
-    """Show what a config says: driver, transport, ports, routes, line rate; all of it as JSON."""
+    """Show a config: driver, transport, ports, routes, line rate; as JSON, all of it."""
     config = load_dut(name, configs_dir)
     values = as_written(config)
     del values["text"]
@@ -218,10 +197,10 @@ def _config_lines(config: DutConfig) -> Iterator[str]:
             yield f"  port {port.tester}      {port.interface} {own}, neighbour {other}, MAC: {mac}"
     for route in config.routes:
         yield f"  route       {route.to} via {route.via}"
-    for role, one, _ in config.endpoints.roles if config.endpoints is not None else ():
-        addresses, hops = (", ".join(map(str, found)) for found in (one.addresses, one.hops))
-        reached = one.transport.namespace or one.transport.host or "this machine"
-        yield f"  {role:<11} {reached}, {one.interface} {addresses}, next hop {hops}"
+    for role, endpoint, _ in config.endpoints.roles if config.endpoints is not None else ():
+        addresses, hops = (", ".join(map(str, each)) for each in (endpoint.addresses, endpoint.hops))
+        where = endpoint.transport.namespace or endpoint.transport.host or "this machine"
+        yield f"  {role:<11} {where}, {endpoint.interface} {addresses}, next hop {hops}"
     for step in config.commands.apply:
         yield f"  sets        {step.what}"
     for probe in config.commands.verify:
@@ -231,39 +210,38 @@ def _config_lines(config: DutConfig) -> Iterator[str]:
         yield from (f"  notes       {first}", *(f"{'':<14}{line}" for line in more))
 
 
-_TARGET = gathered(
+_TARGET = o.gathered(
     "target",
-    lambda **values: given(Target, values),
-    click.argument("name", shell_complete=complete_duts),
-    *click_options(Target, server=" to ask for MACs that the config does not name").values(),
+    lambda **values: o.given(Target, values),
+    click.argument("name", shell_complete=o.complete_duts),
+    *o.click_options(Target, server=" to ask for MACs that the config does not name").values(),
 )
 
 
 @contextmanager
 def _connected(target: Target, verb: str) -> Iterator[ConnectedDut]:
-    """plan and revert need no TRex server."""
     from ..session.dut import connect_target, macs_or_names
     from ..session.process import signals_as_exceptions
 
-    macs_of = {"plan": macs_or_names(note), "revert": lambda *_: {}}.get(verb)
-    with signals_as_exceptions(), connect_target(target, f"dut {verb}", macs_of) as found:
-        yield found
+    macs_of = {"plan": macs_or_names(note), "revert": lambda *_: {}}.get(verb)  # these need no TRex server
+    with signals_as_exceptions(), connect_target(target, f"dut {verb}", macs_of) as connected:
+        yield connected
 
 
 @dut.command("plan")
 @_TARGET
-@VERBOSE
-@formats("text", "json")
+@o.VERBOSE
+@o.formats("text", "json")
 def plan_dut(form: OutputForm, target: Target) -> None:
     """Print exactly what `apply` would run now, and change nothing.
 
-    In JSON `back` marks a step of a former variant, of which `undo` would be run; of the others `do` is.
+    In JSON, `back` marks a step of a former variant, whose `undo` would be run; for the others, `do` would be run.
     """
     from ..dut.apply import of_others
 
-    with _connected(target, "plan") as found:
-        former = of_others(found.journal, found.variant)
-        steps = found.dut.plan()
+    with _connected(target, "plan") as connected:
+        former = of_others(connected.journal, connected.variant)
+        steps = connected.dut.plan()
     lines = [line for step in former for line in _step_lines(step, step.undo, back=True)]
     lines += [line for step in steps for line in _step_lines(step, step.do)]
     text = "\n".join(lines or ["nothing to change"])  # to be typed: not wrapped
@@ -273,14 +251,15 @@ def plan_dut(form: OutputForm, target: Target) -> None:
 
 @dut.command("apply")
 @_TARGET
-@VERBOSE
+@o.VERBOSE
 def apply_dut(target: Target) -> None:
-    """Configure the DUT as its config says, then read it back. Only what differs is changed."""
+    """Configure the DUT as its config says, changing only what differs, and read it back."""
     from ..dut.apply import apply_and_verify, summary
 
-    with _connected(target, "apply") as found:
-        there = found.dut, found.transport, found.journal
-        attested = apply_and_verify(*there, lambda step: _print_step(step, step.do), found.variant, found.unsteady)
+    with _connected(target, "apply") as connected:
+        dut = connected.dut, connected.transport, connected.journal
+        options = connected.variant, connected.unsteady
+        attested = apply_and_verify(*dut, lambda step: _print_step(step, step.do), *options)
         click.echo(summary(attested.changed))
         attested.require_match()
     for doubt in attested.doubts:
@@ -290,12 +269,12 @@ def apply_dut(target: Target) -> None:
 
 @dut.command("verify")
 @_TARGET
-@VERBOSE
-@formats("text", "json")
+@o.VERBOSE
+@o.formats("text", "json")
 def verify_dut(form: OutputForm, target: Target) -> int:
-    """Read the DUT back and say what differs from its config, as JSON everything that was read; change nothing."""
-    with _connected(target, "verify") as found:
-        attested = found.dut.verify()
+    """Read the DUT back, without changes, and show what differs from its config; as JSON, all that was read."""
+    with _connected(target, "verify") as connected:
+        attested = connected.dut.verify()
     lines = [f"not attested: {attested.reason}"]
     if attested.attested:
         differs = "NOT " if attested.mismatches else ""
@@ -307,18 +286,18 @@ def verify_dut(form: OutputForm, target: Target) -> int:
 
 @dut.command("telemetry")
 @_TARGET
-@VERBOSE
-@click.option("--seconds", type=DURATION, default=5.0, help="Time between the two readings (5).")
-@formats("text", "json")
+@o.VERBOSE
+@click.option("--seconds", type=o.DURATION, default=5.0, help="Time between both readings (5).")
+@o.formats("text", "json")
 def telemetry_dut(seconds: float, form: OutputForm, target: Target) -> None:
     """Read the DUT's counters twice and show what changed: rates, drops, CPUs, cycles per packet."""
     from ..report.run.counters import format_counters
     from ..session.dut import observe_twice
 
     if not 1 <= seconds <= 3600:
-        raise ConfigError(f"--seconds of {seconds:g}", "take 1 s to an hour")
-    with _connected(target, "telemetry") as found:
-        before, after, apart_s = observe_twice(found, seconds)
+        raise ConfigError(f"--seconds of {seconds:g}", "choose 1 s to 1 h")
+    with _connected(target, "telemetry") as connected:
+        before, after, apart_s = observe_twice(connected, seconds)
     form.write(
         lambda out: format_counters(before, after, apart_s),
         lambda: {"before": asdict(before), "after": asdict(after), "apart_s": apart_s},
@@ -327,12 +306,12 @@ def telemetry_dut(seconds: float, form: OutputForm, target: Target) -> None:
 
 @dut.command("record")
 @_TARGET
-@VERBOSE
-@click.option("-o", "--output", metavar="FILE", help="Where to. Default: NAME-recording.json.")
+@o.VERBOSE
+@click.option("-o", "--output", metavar="FILE", help="File to write; default: NAME-recording.json.")
 def record_answers(output: str | None, target: Target) -> None:
-    """Run every command that only reads the DUT, and keep all answers in one file, secrets masked.
+    """Run every command that only reads the DUT, and store all answers in one file, with secrets masked.
 
-    Whoever has no such DUT can play the file back: attach it to a report about a DUT that is read wrongly.
+    The file can be played back without such a DUT: attach it to a report about a DUT that is read wrongly.
     """
     from ..dut.recording import recording_to_dict
     from ..session.dut import macs_or_names, record_dut
@@ -347,15 +326,15 @@ def record_answers(output: str | None, target: Target) -> None:
     click.echo(f"{path}: {len(recording.answers)} answers")
     for name, why in recording.failures.items():
         note(f"{name}: {why}")
-    note("what looked like a secret or a serial number is masked; look through the file before you send it")
+    note("possible secrets and serial numbers are masked; look through the file before you send it")
 
 
 @dut.command("revert")
 @_TARGET
-@results_option("Results of a fleet, whose testers may have left changes, too.")
-@VERBOSE
+@o.results_option("Results of a fleet, whose testers may also have left changes.")
+@o.VERBOSE
 def revert_dut(target: Target, results: Path) -> None:
-    """Undo what `apply` and later runs have changed, also after a crash, and also on its endpoints and WAN host."""
+    """Undo the changes of `apply` and later runs, even after a crash, on the DUT, its endpoints and its WAN host."""
     from ..results.nights import TESTERS
     from ..results.remote import address_of
     from ..results.shared import shared_files
@@ -370,24 +349,25 @@ def revert_dut(target: Target, results: Path) -> None:
             if shared_files(below / "changes").names():
                 with changes_of_fleet(below):
                     done += _revert(target)
-    for name, one in done:
-        for step in one.forgotten:
+    for name, outcome in done:
+        for step in outcome.forgotten:
             click.echo(f"# {step.what}: {name} was restarted since, and has forgotten it")
-    reverted = sum(len(one.reverted) for _, one in done)
-    click.echo(f"{reverted} reverted" if any(one.reverted or one.forgotten for _, one in done) else "nothing to revert")
+    reverted = sum(len(outcome.reverted) for _, outcome in done)
+    changed = any(outcome.reverted or outcome.forgotten for _, outcome in done)
+    click.echo(f"{reverted} reverted" if changed else "nothing to revert")
 
 
 def _revert(target: Target) -> list[tuple[str, Reverted]]:
-    """Undo all changes in the journals of the DUT and its other hosts, which are named with what was done."""
+    """Undo all changes in the journals of the DUT and its other hosts; return the outcome of each by its name."""
     from ..dut.apply import revert
     from ..session.tcp.endpoints import revert_endpoints
 
-    def told(step: Change) -> None:
+    def show(step: Change) -> None:
         _print_step(step, step.undo, back=True)
 
-    with _connected(target, "revert") as found:
-        done = [("the DUT", revert(found.dut, found.transport, found.journal, told))]
-    return [*done, *revert_endpoints(load_dut(target.name, target.configs_dir, target.prefix), told)]
+    with _connected(target, "revert") as connected:
+        done = [("the DUT", revert(connected.dut, connected.transport, connected.journal, show))]
+    return [*done, *revert_endpoints(load_dut(target.name, target.configs_dir, target.prefix), show)]
 
 
 def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False) -> None:
@@ -396,7 +376,7 @@ def _print_step(step: Change, commands: tuple[Command, ...], back: bool = False)
 
 
 def _step_lines(step: Change, commands: tuple[Command, ...], back: bool = False) -> Iterator[str]:
-    """A step as a person could type it."""
+    """Yield a step as a person could type it."""
     yield f"# {'undo: ' if back else ''}{step}"
     for command in commands:
         fed = "" if command.input is None else f" <<'END'  # {command.why}\n{command.input.rstrip()}\nEND"

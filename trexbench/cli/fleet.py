@@ -1,4 +1,4 @@
-"""``trexbench fleet``: testers on several machines, who would measure what, and what they do now."""
+"""``trexbench fleet``: testers on several machines: plan, calibration, scheduler, workers and status."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from .output import OutputForm, note, say_unless, warn
 from .verbs import Heading, Option, rare, verbs
 
 if TYPE_CHECKING:
-    from ..core.history.testers import FigureRatio
     from ..fleet.status import FleetNow
     from ..suite.jobs import Job
 
@@ -37,17 +36,17 @@ FLEET = click.option(
     metavar="FILE",
     cls=Option,
     heading=Heading.THROUGH,
-    help="Testers that measure at once: a fleet.yaml; the scheduler's address, with ./fleet.yaml; or local:3, three "
-    "simulated ones; default: this machine.",
+    help="Testers that measure at once: a fleet.yaml; a scheduler's address, with ./fleet.yaml; or local:3, three "
+    "simulated testers; default: this machine.",
 )
 UNSAFE = rare(
     "--insecure",
     heading=Heading.THROUGH,
     is_flag=True,
-    help="Reach the scheduler without TLS from other machines, too; each result warns of it.",
+    help="Allow a scheduler on another machine without TLS; each result warns of it.",
 )
 _HERE = click.option(
-    "--fleet", metavar="FILE", default=str(HERE), show_default=True, help="Testers, DUTs and what is wired to what."
+    "--fleet", metavar="FILE", default=str(HERE), show_default=True, help="Testers, DUTs and their cables."
 )
 _EXAMPLES = """\b
 Examples:
@@ -59,12 +58,12 @@ Examples:
 """
 WATCH_EVERY_S = 1.0
 LEAST_ROUNDS = 4
-"""With fewer turns the ratios' intervals are too wide to be of use."""
+"""Number of rounds below which the ratios' intervals are too wide to be of use."""
 
 
 @verbs(epilog=_EXAMPLES)
 def fleet() -> None:
-    """Testers on several machines that measure one night: a scheduler at which they meet, and a worker on each."""
+    """Measure a night with testers on several machines: a scheduler at which they meet, and a worker on each."""
 
 
 @fleet.command("plan")
@@ -75,41 +74,41 @@ def fleet() -> None:
 @_HERE
 @formats("text", "json", "csv", "md")
 def plan_(name: str, only: Sequence[str], instead: Instead, setup: Setup, fleet: str, form: OutputForm) -> None:
-    """List which tester would measure which cell and when, and what cannot be measured and why."""
+    """List which tester would measure which cell and when, and which cells cannot be measured and why."""
     from ..suite.night import check_twins, read_jobs
 
     suite, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
-    _, every = read_jobs(name, setup, (), instead)  # by which each DUT has its tester
+    _, every = read_jobs(name, setup, (), instead)  # all cells decide which tester a DUT gets
     _show_roster(suite.name, jobs, every, find_fleet(fleet, setup.configs_dir, setup.sim), form)
 
 
-def _with_scheduler(found: Fleet, scheduler: str | None) -> Fleet:
-    return found if scheduler is None else replace(found, scheduler=address_of("--scheduler", scheduler))
+def _with_scheduler(fleet: Fleet, scheduler: str | None) -> Fleet:
+    return fleet if scheduler is None else replace(fleet, scheduler=address_of("--scheduler", scheduler))
 
 
 def _joining(text: str, configs_dir: Path | None, scheduler: str | None, insecure: bool) -> tuple[Fleet, Cluster]:
-    """The fleet, and where its scheduler is: at the address of --scheduler if that was named."""
-    found = _with_scheduler(find_fleet(text, configs_dir, sim=False), scheduler)
-    cluster = found.cluster(insecure)
+    """Return the fleet and its scheduler, which --scheduler may name."""
+    fleet = _with_scheduler(find_fleet(text, configs_dir, sim=False), scheduler)
+    cluster = fleet.cluster(insecure)
     if cluster.is_insecure:
         warn(f"each result says: {INSECURE}")
-    return found, cluster
+    return fleet, cluster
 
 
-_SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="tls://HOST:8786; default: as in the fleet.yaml.")
+_SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="tls://HOST:8786; default: from the fleet.yaml.")
 
 
 @fleet.command("calibrate")
 @click.argument("name", metavar="SUITE", shell_complete=complete_suites)
 @ONLY
 @click.option(
-    "--rounds", type=click.IntRange(LEAST_ROUNDS, 100), default=6, show_default=True, help="Each tester's turns."
+    "--rounds", type=click.IntRange(LEAST_ROUNDS, 100), default=6, show_default=True, help="Turns of each tester."
 )
 @asked("instead", Instead)
 @asked("setup", Setup, speedup=NIGHT_SPEEDUP, kept="the runs", server=f"{SERVER}its lab's")
 @_HERE
-@results_option("The results that all testers share.", anywhere=False)
+@results_option("Directory of the results that all testers share.", anywhere=False)
 @UNSAFE
 @QUIET
 @formats("text", "json", "csv", "md")
@@ -117,10 +116,10 @@ def calibrate_(
     name: str, only: Sequence[str], rounds: int, instead: Instead, setup: Setup, fleet: str, results: Path,
     insecure: bool, quiet: bool, form: OutputForm,
 ) -> None:  # fmt: skip
-    """Measure by how much testers differ: each that reaches a DUT measures the suite's cells, in turns.
+    """Measure how much testers differ: all that reach a DUT measure the suite's cells in turns.
 
-    It is kept in the results. Histories of these DUTs' cells that another tester measures then go on, with figures
-    converted by the ratio, and no longer begin anew.
+    The ratios are stored in the results. When another tester then measures these DUTs, the histories of their cells
+    continue, with figures converted by the ratio, instead of starting anew.
     """
     from ..fleet.calibrate import FleetComparison
     from ..fleet.night import by_fleet
@@ -132,24 +131,21 @@ def calibrate_(
     options = NightOptions(results, setup, Output(results=results, warn=warn), say_unless(quiet), instead=instead)
     comparison = FleetComparison(by_fleet(name, fleet, options, insecure), jobs, options, rounds, LEAST_ROUNDS)
     ratios = comparison.run()
-    form.write_sheet(_ratio_sheet(ratios), lambda: [asdict(one) for one in ratios])
-
-
-def _ratio_sheet(ratios: Sequence[FigureRatio]) -> Sheet:
     rows = (
         (
-            one.tester,
-            one.reference,
-            f"{one.load}, simulated" if one.simulated else one.load,
-            METRICS[one.metric].name,
-            figure(one.ratio, lambda ratio: f"{ratio:.4f}"),
-            figure(one.share, format_share),
-            of_count(one.count),
+            ratio.tester,
+            ratio.reference,
+            f"{ratio.load}, simulated" if ratio.simulated else ratio.load,
+            METRICS[ratio.metric].name,
+            figure(ratio.ratio, "{:.4f}".format),
+            figure(ratio.share, format_share),
+            of_count(ratio.count),
         )
-        for one in ratios
+        for ratio in ratios
     )
     heads = ":tester; :beside; ::traffic; ::figure; ratio; uncertainty [share]; pairs"
-    return make_sheet(heads, rows, "testers", "By how much testers differ")
+    sheet = make_sheet(heads, rows, "testers", "By how much testers differ")
+    form.write_sheet(sheet, lambda: [asdict(ratio) for ratio in ratios])
 
 
 @fleet.command()
@@ -158,7 +154,7 @@ def _ratio_sheet(ratios: Sequence[FigureRatio]) -> Sheet:
 @CONFIGS
 @UNSAFE
 def scheduler(scheduler: str | None, fleet: str, configs_dir: Path | None, insecure: bool) -> None:
-    """Run the scheduler at which testers and nights meet, until interrupted; it is Dask's own."""
+    """Run the scheduler (Dask's) at which testers and nights meet, until interrupted."""
     found, cluster = _joining(fleet, configs_dir, scheduler, insecure)
     from ..fleet.join import serve_scheduler
 
@@ -166,20 +162,20 @@ def scheduler(scheduler: str | None, fleet: str, configs_dir: Path | None, insec
 
 
 @fleet.command()
-@click.option("--tester", required=True, metavar="NAME", help="Its name in the fleet.yaml.")
+@click.option("--tester", required=True, metavar="NAME", help="Name of this tester in the fleet.yaml.")
 @_SCHEDULER
 @_HERE
-@asked("choice", TesterChoice, server="; default: as in the DUTs' configs")
+@asked("choice", TesterChoice, server="; default: from the DUTs' configs")
 @CONFIGS
-@results_option("The results that all testers share.")
+@results_option("Results that all testers share.")
 @UNSAFE
 def worker(
     tester: str, scheduler: str | None, fleet: str, choice: TesterChoice, configs_dir: Path | None, results: Path,
     insecure: bool,
 ) -> None:  # fmt: skip
-    """Work as a tester until interrupted: measure what nights ask for, of the suites and DUTs described here."""
+    """Work as a tester until interrupted: measure what nights ask for, with the suites and DUTs described here."""
     found, cluster = _joining(fleet, configs_dir, scheduler, insecure)
-    names = [one.name for one in found.testers]
+    names = [each.name for each in found.testers]
     if tester not in names:
         raise ConfigError(f"{fleet} has no tester {tester}", f"it has {', '.join(names)}")
     from ..fleet.cluster import require_dask
@@ -199,17 +195,17 @@ def worker(
 @_SCHEDULER
 @_HERE
 @CONFIGS
-@results_option("The results that all testers share.")
+@results_option("Results that all testers share.")
 @UNSAFE
-@click.option("--watch", is_flag=True, help="Look again every second, until interrupted.")
+@click.option("--watch", is_flag=True, help="Repeat every second, until interrupted.")
 @formats("text", "json", "csv", "md")
 def status(
     scheduler: str | None, fleet: str, configs_dir: Path | None, results: Path, insecure: bool, watch: bool,
     form: OutputForm,
 ) -> None:  # fmt: skip
-    """Testers (idle, measuring what until when, lost since when), leases, what waits, and what failed and why.
+    """Show testers (idle, measuring which cell until when, lost since when), leases, waiting cells, and failures.
 
-    Without a scheduler, as in a night of local:3, it is what the leases say.
+    Without a scheduler, as in a night of local:3, the status is that of the leases.
     """
     from ..fleet.status import read_status
 
@@ -233,10 +229,10 @@ def status(
 
 
 def _show_status(now: FleetNow, form: OutputForm) -> None:
-    held = {one.tester: one.dut for one in now.leases if not one.is_over}
+    held = {lease.tester: lease.dut for lease in now.leases if not lease.is_over}
     rows = (
-        (one.tester, one.state, held.get(one.tester, ""), one.cell or "", one.until or one.since or "")
-        for one in now.testers
+        (each.tester, each.state, held.get(each.tester, ""), each.cell or "", each.until or each.since or "")
+        for each in now.testers
     )
     sheet = make_sheet(":tester; :state; :DUT; ::cell; :until, or since", rows, "testers", "Testers")
     form.write(lambda out: "\n".join(_status_lines(now, sheet, room_of(out))), lambda: asdict(now), lambda: [sheet])
@@ -245,7 +241,7 @@ def _show_status(now: FleetNow, form: OutputForm) -> None:
 def _status_lines(now: FleetNow, sheet: Sheet, room: int | None) -> Iterator[str]:
     yield from format_sheet(sheet, room)
     for lease in now.leases:
-        over = ", which is over: nobody has renewed it" if lease.is_over else ""
+        over = ", expired: nobody has renewed it" if lease.is_over else ""
         yield from wrapped([f"lease    {lease.dut} by {lease.tester} until {lease.until}{over}"], room)
     for night in now.nights:
         words = f"{night.done} measured, {night.waiting} left, {len(night.failed)} failed"
@@ -254,10 +250,10 @@ def _status_lines(now: FleetNow, sheet: Sheet, room: int | None) -> Iterator[str
             yield from wrapped([f"failed   {clean(cell)}: {clean(why)}"], room)
 
 
-def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], found: Fleet, form: OutputForm) -> None:
-    """Write which tester would measure which cell. every: the suite's cells."""
-    reach = found.reach(job.cell.dut for job in jobs)
-    own = assign_testers([(job.cell.dut, job.expected_s) for job in every], found.reach(job.cell.dut for job in every))
+def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], fleet: Fleet, form: OutputForm) -> None:
+    """Write which tester would measure which of the jobs. every: all jobs of the suite."""
+    reach = fleet.reach(job.cell.dut for job in jobs)
+    own = assign_testers([(job.cell.dut, job.expected_s) for job in every], fleet.reach(job.cell.dut for job in every))
     roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], own)
     pairs = list(zip(jobs, roster.turns, strict=True))
     values = [
@@ -267,7 +263,7 @@ def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], found: F
             "begin_s": round(turn.begin_s, 1),
             "end_s": round(turn.end_s, 1),
             "reason": turn.reason,
-            "through": [str(join) for join in found.joins(turn.tester or "", job.cell.dut)],
+            "through": [str(join) for join in fleet.joins(turn.tester or "", job.cell.dut)],
         }
         for job, turn in pairs
     ]
@@ -283,17 +279,17 @@ def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], found: F
     sheet = make_sheet("::cell; :tester; begin [s]; end [s]", rows, "fleet", "Cells and their testers")
 
     def text_lines(out: TextIO) -> Iterator[str]:
-        there, room = [turn for turn in roster.turns if turn.tester], room_of(out)
-        testers = format_count(len({turn.tester for turn in there}), "tester")
+        assigned, room = [turn for turn in roster.turns if turn.tester], room_of(out)
+        testers = format_count(len({turn.tester for turn in assigned}), "tester")
         about = f"about {format_duration(roster.length_s)} plus setup"
-        yield f"{suite}: {len(there)} of {format_count(len(jobs), 'cell')} by {testers}, {about}"
+        yield f"{suite}: {len(assigned)} of {format_count(len(jobs), 'cell')} by {testers}, {about}"
         for line in format_sheet(sheet):
             yield from wrapped([line], room)
         for reason in dict.fromkeys(turn.reason for turn in roster.turns if turn.reason):
             yield f"cannot be measured: {reason}"
         for tester, duts in reach.items():
             for dut in duts:
-                for join in found.joins(tester, dut):
+                for join in fleet.joins(tester, dut):
                     yield from wrapped([f"through  {join.switch.name}: {join}"], room)
 
     form.write(

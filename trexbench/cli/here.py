@@ -1,4 +1,4 @@
-"""``trexbench`` alone: labs, servers, DUTs, the last run and night, and what to type next."""
+"""``trexbench`` without a command: labs, servers, DUTs, the last run and night, and the next commands."""
 
 from __future__ import annotations
 
@@ -25,24 +25,23 @@ from .output import json_text
 
 RESULTS = Path("results")
 PORTS = {4501: "RPC", 4500: "events"}
-"""Ports that a TRex server has unless it is told otherwise."""
+"""Default ports of a TRex server, and their uses."""
 _CONNECT_S = 0.2
 _NAMES = 4
 _NO_BREAK = "\u00a0"
-"""A space at which no line is broken."""
 _UNITS = {"total_pps": format_pps, "total_bps": format_bits}
-"""Columns of rates -> their words; the others are named as their column is."""
+"""Column of a rate -> its format; other columns' names contain their unit."""
 
 
 def show_here(as_json: bool) -> None:
-    """Print where the user is, in some ten lines."""
+    """Print an overview in some ten lines, or as JSON."""
     run, night = glance_at_run(RESULTS), glance_at_night(RESULTS)
     under_way = night is not None and night.finished is None and is_under_way(night.suite, RESULTS)
     following = _next(run is not None, night, under_way)
     if as_json:
         values = {"labs": list(_labs()), "servers": answering(), "duts": _duts(), "next": ", ".join(following)}
-        seen = None if run is None else {"path": str(run[0]), **(run[1].to_dict() if run[1] is not None else {})}
-        last = {"run": seen, "night": None if night is None else {**night.to_dict(), "under_way": under_way}}
+        shown = None if run is None else {"path": str(run[0]), **(run[1].to_dict() if run[1] is not None else {})}
+        last = {"run": shown, "night": None if night is None else {**night.to_dict(), "under_way": under_way}}
         click.echo(json_text({**values, **last}), nl=False)
         return
     for name, text in _lines(run, night, under_way):
@@ -52,7 +51,7 @@ def show_here(as_json: bool) -> None:
 
 
 def _filled(name: str, text: str, break_long_words: bool = True) -> str:
-    """Fill lines of 80 columns, or fewer on a narrower terminal; the name stands before the first."""
+    """Wrap the text to at most 80 columns, with the name before its first line."""
     return textwrap.fill(
         text,
         min(80, room_of(sys.stdout) or 80),
@@ -87,12 +86,12 @@ def _labs() -> Iterator[str]:
 
 
 def answering(ports: Mapping[int, str] = PORTS) -> list[str]:
-    """List the ports of this machine on which something answers."""
-    found = []
+    """List the ports of this machine on which a server answers."""
+    servers = []
     for port, use in ports.items():
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), _CONNECT_S):
-            found.append(f"127.0.0.1:{port} ({use})")
-    return found
+            servers.append(f"127.0.0.1:{port} ({use})")
+    return servers
 
 
 def _duts() -> list[str]:
@@ -103,12 +102,12 @@ def _duts() -> list[str]:
 
 
 def _run_words(path: Path, run: RunGlance | None) -> str:
-    """Words for the run: its DUT and mode, its figures, and when it was."""
+    """Describe the run: its DUT and mode, its figures, and its age."""
     what = f"{path.parent.name} {path.stem.partition('-')[2]}"
     if run is None:
         return f"{what}: {path} cannot be read"
-    seen = [(column, figure) for column, figure in run.figures if figure.value]
-    rates = [f"{'>= ' * figure.at_least}{_figure_words(column, figure.value)}" for column, figure in seen]
+    good = [(column, figure) for column, figure in run.figures if figure.value]
+    rates = [f"{'>= ' * figure.at_least}{_figure_words(column, figure.value)}" for column, figure in good]
     none = "no good rate" if run.figures and run.status == "complete" else run.status
     words = [", ".join(rates) or none, run.mark, _ago(run.started)]
     if rates and run.status != "complete":
@@ -117,7 +116,7 @@ def _run_words(path: Path, run: RunGlance | None) -> str:
 
 
 def _figure_words(column: str, value: float) -> str:
-    """``3.268 Mpps``, ``1081 cycles/packet``: the column names the unit, so that its metric need not be loaded."""
+    """Format a figure as ``3.268 Mpps`` or ``1081 cycles/packet``, by its column: loading the metrics would be slow."""
     if column in _UNITS:
         return _UNITS[column](value)
     return f"{value:.{0 if value >= 100 else 1}f} {column.replace('_per_', '/').replace('_', ' ')}"
@@ -144,7 +143,7 @@ def _ago(started: str) -> str:
 
 
 def _next(has_run: bool, night: NightGlance | None, under_way: bool) -> list[str]:
-    """Commands that may be typed as they stand."""
+    """List commands that can be typed as they are."""
     if under_way:
         return ["trexbench report --watch"]
     if night is not None and night.finished is None:

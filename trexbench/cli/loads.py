@@ -1,4 +1,4 @@
-"""Loads on the command line: how a run of each is shown, printed and drawn."""
+"""Loads on the command line: showing, printing and drawing of their runs."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
     from .output import OutputForm
 
 PICTURES = ("png", "svg", "pdf")
-"""Formats of a run's picture, by the ending of its file."""
+"""Formats of a run's picture, which are the endings of its file."""
 
 
 @dataclass(frozen=True)
 class LoadOutput:
-    """Appearance of a load's runs. The functions get runs of this load only."""
+    """Functions that present a load's runs; each gets runs of this load only."""
 
     text: Callable[[Any, TextIO], str | None]
-    """Make its text, as output.Words."""
+    """Make the run's text, as output.Words."""
     brief: Callable[[Any, Path | None, TextIO], str]
-    """Make its text of ten lines at most, with the path of its document."""
+    """Make the run's text of at most ten lines, with the path of its document."""
     draw: Callable[[Any, str], bytes]
     """Draw the run's picture in this format: png, svg or pdf."""
     sheets: Callable[[Any], Iterable[Sheet]] = lambda run: ()
-    """Make its tables; the first is that of CSV."""
+    """Make the run's tables; the first is that of CSV."""
     show: Callable[[Any, TextIO, float], AbstractContextManager[Any]] = lambda run, stream, pace: nullcontext()
-    """Open what shows the run while it goes on, at so many simulated seconds per real one: see session.keep.Show."""
+    """Open the display of a run under way, at this pace in simulated seconds per real one: see session.keep.Show."""
     is_drawn: Callable[[Any], bool] = lambda run: True
-    """Test whether there is anything to draw."""
+    """Test if there is anything to draw."""
     headline: Callable[[Any], str] = lambda run: text_of(run.dut, "name", "?")
-    """Make the line that tables stand below."""
+    """Make the headline above the tables."""
 
 
 def _packet_text(run: packets.RunResult, out: TextIO) -> str:
@@ -92,11 +92,11 @@ OUTPUTS: dict[str, LoadOutput] = {
         headline=headline,
     ),
 }
-"""Every load by the schema of its documents, as in results.loads."""
+"""Loads by the schema of their documents, as in results.loads."""
 
 
 def output_of(results: Path | None, quiet: bool, pace: float) -> Output:
-    """The output of runs: steps and progress on standard error, unless quiet."""
+    """Return the output of runs: steps and progress on standard error, unless quiet."""
     from ..session.keep import Output  # slow to load, and stored runs are shown without
 
     show = None if quiet else lambda run: OUTPUTS[run.schema].show(run, sys.stderr, pace)
@@ -104,41 +104,41 @@ def output_of(results: Path | None, quiet: bool, pace: float) -> Output:
 
 
 def head_of(run: Run) -> list[str]:
-    """The run's headline, its banners and its warnings."""
+    """Return the run's headline, its banners and its warnings."""
     warnings = [*run.warnings, *(warning for _, warning in run.derived_warnings())]
-    texts = dict.fromkeys(f"warning: {clean(one.text)}" for one in warnings)
+    texts = dict.fromkeys(f"warning: {clean(warning.text)}" for warning in warnings)
     return [clean(OUTPUTS[run.schema].headline(run)), *banners_of(run), *texts]
 
 
 def table_of(sheet: Sheet, runs: Iterable[Run]) -> Sheet:
-    """The table for CSV, whose rows say of which run they are."""
-    whose = ((text_of(one.dut, "name", "?"), text_of(one.command, "mode", "TCP"), state_words(one)) for one in runs)
+    """Return the table for CSV, with the run of each row in its columns."""
+    whose = ((text_of(run.dut, "name", "?"), text_of(run.command, "mode", "TCP"), state_words(run)) for run in runs)
     return with_columns(sheet, ":DUT; :mode; :status", whose)
 
 
 def print_run(run: Run, form: OutputForm, document: Path | None) -> None:
-    """Write a run of any load, whose document this is."""
-    of = OUTPUTS[run.schema]
+    """Write a run of any load in the chosen form. document: the run's file."""
+    load = OUTPUTS[run.schema]
     form.write(
-        lambda out: of.text(run, out),
+        lambda out: load.text(run, out),
         lambda: figures_of(run),
-        lambda: of.sheets(run),
-        lambda out: of.brief(run, document, out),
+        lambda: load.sheets(run),
+        lambda out: load.brief(run, document, out),
         head=lambda: head_of(run),
-        table=lambda: table_of(next(iter(of.sheets(run)), Sheet("", "", (), ())), repeat(run)),
+        table=lambda: table_of(next(iter(load.sheets(run)), Sheet("", "", (), ())), repeat(run)),
     )
 
 
 def draw_run(run: Run, path: Path) -> Path:
-    """Draw the run into this file, in the format of its ending; StoreError where it cannot be written."""
+    """Draw the run to a file, in the format of its ending; StoreError where it cannot be written."""
     form = path.suffix[1:].lower() or "png"
     if form not in PICTURES:
-        raise ConfigError(f"{path}: a picture is no .{form}", f"let its name end in .{', .'.join(PICTURES)}")
+        raise ConfigError(f"{path}: pictures cannot be .{form}", f"let its name end in .{', .'.join(PICTURES)}")
     return write_picture(path, OUTPUTS[run.schema].draw(run, form))
 
 
 def write_picture(path: Path, data: bytes) -> Path:
-    """The path; StoreError where it cannot be written."""
+    """Write a picture and return its path; StoreError where it cannot be written."""
     try:
         path.write_bytes(data)
     except OSError as error:
@@ -147,7 +147,7 @@ def write_picture(path: Path, data: bytes) -> Path:
 
 
 def present(done: Measured[Any], shown: Shown) -> int:
-    """Print and draw a run that has ended; the exit code."""
+    """Print and draw a run that has ended; return the exit code."""
     run, path = done.result, done.path
     with shown.form.around(lambda: print_run(run, shown.form, path)):
         if shown.form.name != "brief":
@@ -158,7 +158,7 @@ def present(done: Measured[Any], shown: Shown) -> int:
 
 
 def code_of(done: Measured[Any]) -> int:
-    """That of what ended the run early, or of a run that is no answer, which is reported here."""
+    """Report why a run ended early or gives no answer, and return that exit code; 0 otherwise."""
     if done.error is None and (error := done.result.no_answer) is not None:
         warn(f"no answer: {error}")
         return int(error.exit_code)
@@ -166,5 +166,5 @@ def code_of(done: Measured[Any]) -> int:
 
 
 def place_code(done: Measured[Any], results: Path) -> int:
-    """The exit code where the document was saved elsewhere, as the results could not take it; else 0."""
+    """Return the exit code of a document saved elsewhere since the results could not take it; else 0."""
     return StoreError.exit_code if done.path is not None and not done.path.is_relative_to(results) else 0

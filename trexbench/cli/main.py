@@ -1,4 +1,4 @@
-"""``trexbench``: its verbs, imported when used, and the one place where errors become exit codes."""
+"""``trexbench``: its verbs, imported when used, and the only place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ VERBS = {
     "Measure": {
         "ramp": (".run", "Ramp traffic linearly and see where the DUT saturates."),
         "search": (".run", "Find the highest rates within given losses: NDR, PDR."),
-        "saturate": (".run", "Fill the line at once and count what emerges."),
-        "efficiency": (".run", "What a packet costs the DUT at several rates: cycles, energy."),
+        "saturate": (".run", "Fill the line at once and measure what is received."),
+        "efficiency": (".run", "Measure what a packet costs the DUT at several rates."),
         "tcp": (".tcp", "Send TCP through the DUT, also over a long line (--bdp)."),
     },
     "DUT and lab": {
         "dut": (".dut", "DUTs: list, new, check, show, plan, apply, verify, revert ..."),
         "lab": (".lab", "The bench: up, down, status, image, profile, serve, calibrate."),
-        "doctor": (".doctor", "Check all that a run needs: this machine, tester, lab, DUT."),
+        "doctor": (".doctor", "Check everything a run needs: this machine, tester, lab, DUT."),
     },
     "Nights": {
-        "suite": (".suite", "Many runs in a row, kept as a night: list, plan, run, table."),
+        "suite": (".suite", "Suites of runs, kept as nights: list, plan, run, table."),
         "nightly": (".suite", "A night of a suite: run, judge, report, prune, notify."),
         "fleet": (".fleet", "Testers on several machines: plan, scheduler, worker, status."),
-        "regress": (".regress", "Find what got slower, since when and why; known changes."),
+        "regress": (".regress", "Find what got slower, since when and why; acknowledge changes."),
     },
     "Results": {
-        "report": (".report", "One page of what was measured; also markdown, CSV."),
+        "report": (".report", "Write one page of all that was measured; also markdown, CSV."),
         "results": (".results", "Stored runs: show, list, query, compare, export, prune ..."),
     },
 }
-"""Heading -> verb -> its module in this package and its line of help, so that ``--help`` need not import it."""
+"""Heading -> verb -> its module in this package and its line of help, so that ``--help`` imports none of them."""
 
 RENAMED = {
     "show": "results show",
@@ -51,9 +51,9 @@ RENAMED = {
     "serve": "lab serve",
     "calibrate": "lab calibrate",
 }
-"""Former name of a verb -> its name now."""
+"""Former name of a verb -> its present name."""
 RENAMED_UNTIL = "2027-11-25"
-"""The day until which the former names are promised to work."""
+"""Day until which the former names are promised to work."""
 
 EPILOG = """\b
 Examples:
@@ -74,7 +74,7 @@ that ended early is saved as incomplete, with the code of what ended it.
 
 
 class LazyGroup(Verbs):
-    """The verbs at the top, whose modules are imported when a verb is used."""
+    """Top-level verbs, whose modules are imported when a verb is used."""
 
     former = RENAMED
 
@@ -82,11 +82,11 @@ class LazyGroup(Verbs):
         return [name for verbs in VERBS.values() for name in verbs]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        for verbs in VERBS.values():
-            if cmd_name in verbs:
-                command: click.Command = getattr(importlib.import_module(verbs[cmd_name][0], __package__), cmd_name)
-                return command
-        return None
+        module = next((verbs[cmd_name][0] for verbs in VERBS.values() if cmd_name in verbs), None)
+        if module is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(module, __package__), cmd_name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.list_commands(ctx)))
@@ -108,24 +108,25 @@ class LazyGroup(Verbs):
     cls=LazyGroup, epilog=EPILOG, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(package_name="trexbench", message="%(package)s %(version)s", help="Show the version.")
-@click.option("--json", "as_json", is_flag=True, help="Without a command: where you are, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Without a command: print the overview as JSON.")
 @click.pass_context
 def cli(ctx: click.Context, as_json: bool) -> None:
     """Measure how fast a router really is.
 
     Drives Cisco TRex in stateless mode against a device under test (DUT), ramps traffic linearly to line rate, and says
-    in each direction where the DUT saturates, or what else was the limit. Without a command it says what is here.
+    in each direction where the DUT saturates, or what else was the limit. Without a command it prints an overview of
+    labs, servers, DUTs and the last results.
     """
     if ctx.invoked_subcommand is None:
         from .here import show_here
 
         show_here(as_json)
     elif as_json:
-        raise click.UsageError(f"--json belongs behind {ctx.invoked_subcommand}", ctx)
+        raise click.UsageError(f"--json belongs after {ctx.invoked_subcommand}", ctx)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a verb and exit; whatever a user can cause ends in one line and a documented exit code."""
+    """Run a verb and exit; every error that a user can cause ends in one line and a documented exit code."""
     with safe_streams() as output:
         code = _run(argv)
         if output is not None:
@@ -155,11 +156,11 @@ def _carry_out(argv: Sequence[str] | None) -> int:
     except click.exceptions.Abort:
         return _say("interrupted", 130)
     except click.ClickException as error:
-        where = getattr(error, "ctx", None)
-        if where is not None and error.message == where.get_help():  # a group without a verb
+        context = getattr(error, "ctx", None)
+        if context is not None and error.message == context.get_help():  # a group without a verb
             click.echo(error.message, err=True)
             return 2
-        hint = f" (see {where.command_path} --help)" if where is not None else ""
+        hint = f" (see {context.command_path} --help)" if context is not None else ""
         return _say(error.format_message().replace("\n", " ") + hint, 2)
     except BenchError as error:
         return _say(str(error), error.exit_code)

@@ -1,4 +1,4 @@
-"""Options that several verbs share: their value types, and the objects that verbs get from them."""
+"""Options that several verbs share, their value types, and the objects that verbs get from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """An option's type, made of the function that parses it; its ConfigError becomes click's."""
+    """Type of an option, made from its parser; the parser's ConfigError becomes click's error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 
 
 
 class Finite(click.FloatRange):
-    """A range of numbers without NaN, which click takes to be in every range."""
+    """Range of numbers without NaN, which click accepts in every range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -65,12 +65,12 @@ def complete_modes(_ctx: click.Context, _param: click.Parameter, incomplete: str
 
 
 def complete_traffic(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of modes; files where no name begins like this."""
+    """Complete names of modes; files where no name begins like this."""
     return complete_modes(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
 def complete_suites(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of suites; files where no name begins like this."""
+    """Complete names of suites; files where no name begins like this."""
     return _complete_names(SUITES, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
@@ -86,7 +86,7 @@ def _complete_names(catalogue: Catalogue, incomplete: str) -> list[CompletionIte
 
 
 def gathered(name: str, make: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Hand these options to a verb as one argument of this name, which ``make`` builds from their values."""
+    """Pass these options to a verb as one argument of this name, which ``make`` builds from their values."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -102,12 +102,12 @@ def gathered(name: str, make: Callable[..., Any], *options: Callable[[Any], Any]
 
 
 def path_option(name: str, help: str, dir_okay: bool = True, **more: Any) -> Callable[[F], F]:
-    """An option that takes a path."""
+    """Decorate a verb with an option that takes a path."""
     return click.option(name, type=click.Path(path_type=Path, dir_okay=dir_okay), help=help, **more)
 
 
 class _Results(click.Path):
-    """A directory, or of ``anywhere`` also an address, which becomes the directory that mirrors it."""
+    """Type of a directory, or with ``anywhere`` also an address, which becomes the directory that mirrors it."""
 
     def __init__(self, anywhere: bool) -> None:
         super().__init__(path_type=Path)
@@ -119,12 +119,12 @@ class _Results(click.Path):
         from ..results.remote import mirror_of
 
         if not self.anywhere:
-            self.fail("only whole nights go to an address: name a directory", param, ctx)
+            self.fail("only whole nights can be stored at an address: name a directory", param, ctx)
         return mirror_of(value)
 
 
-def results_option(help: str = "The directory of the stored runs.", anywhere: bool = True) -> Callable[[F], F]:
-    """The option of the stored runs. anywhere: also at an address of fsspec."""
+def results_option(help: str = "Directory of the stored runs.", anywhere: bool = True) -> Callable[[F], F]:
+    """Decorate a verb with the option of the stored runs. anywhere: also allow an address of fsspec."""
     return click.option(
         "--results",
         type=_Results(anywhere),
@@ -138,16 +138,19 @@ def results_option(help: str = "The directory of the stored runs.", anywhere: bo
 
 
 def click_options(cls: Any, **words: object) -> dict[str, Callable[[Any], Any]]:
-    """The command line's options for the fields of a dataclass. words: those that help texts leave open."""
-    found = {name: one for name, one in option.declared(cls).items() if not one.form.python_only}
-    return {name: _click_option(name, one, one.help.format(**words)) for name, one in found.items()}
+    """Return click's options for the fields of a dataclass. words: values of placeholders in the help texts."""
+    return {
+        name: _click_option(name, field, field.help.format(**words))
+        for name, field in option.declared(cls).items()
+        if not field.form.python_only
+    }
 
 
 def _click_option(name: str, field: option.Field, help: str) -> Any:
-    form, switch = field.form, bool in (field.type, *get_args(field.type))
+    form = field.form
     more: dict[str, Any] = {"help": help, "envvar": form.envvar, "required": field.default is MISSING}
     more |= {"cls": Option, "heading": field.heading, "usual": form.usual}
-    if switch:
+    if bool in (field.type, *get_args(field.type)):
         more["is_flag"] = True
     else:
         more |= {"type": _click_type(field), "metavar": form.metavar, "multiple": form.repeated}
@@ -173,13 +176,13 @@ def _click_type(field: option.Field) -> Any:
 
 
 def given(make: Callable[..., T], values: Mapping[str, Any]) -> T:
-    """Make a dataclass of the options that were given; the others have its defaults."""
+    """Make a dataclass from the options that were given; its defaults stand for the others."""
     there = {name: value for name, value in values.items() if value is not None and value is not False and value != ()}
     return make(**{name.removeprefix("no_"): not name.startswith("no_") and value for name, value in there.items()})
 
 
 def asked(name: str, cls: Callable[..., Any], **words: object) -> Callable[[F], F]:
-    """Hand a dataclass of these options to a verb as an argument of this name; words: as click_options."""
+    """Pass a dataclass of these options to a verb as an argument of this name. words: as in click_options."""
     return gathered(name, lambda **values: given(cls, values), *click_options(cls, **words).values())
 
 
@@ -189,12 +192,12 @@ TUNABLES_OPTION = click_options(Case)["tunables"]
 
 
 def formats(*names: str, short: bool = True) -> Callable[[F], F]:
-    """Hand a verb the OutputForm that its user chose of these, of which the first is the default, as ``form``."""
+    """Pass a verb the chosen OutputForm as ``form``; the first name is the default."""
     return gathered("form", lambda **values: choose(names, values, "html" not in names), *form_options(names, short))
 
 
-def _verbose(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:
-    if wished:
+def _be_verbose(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+    if is_given:
         ctx.call_on_close(tell_more())
 
 
@@ -204,19 +207,19 @@ VERBOSE = rare(
     heading=Heading.OUTPUT,
     is_flag=True,
     expose_value=False,
-    callback=_verbose,
-    help="Say on standard error what is called meanwhile: the server's commands, and the DUT's.",
+    callback=_be_verbose,
+    help="Log every call of the TRex server and every command on the DUT to standard error.",
 )
-QUIET = rare("-q", "--quiet", heading=Heading.OUTPUT, is_flag=True, help="No progress.")
+QUIET = rare("-q", "--quiet", heading=Heading.OUTPUT, is_flag=True, help="Show no progress.")
 
 CASE = asked("case", Case)
-SERVER = "; default: as in the DUT's config, or "
+SERVER = "; default: from the DUT's config, or "
 SETUP = asked("setup", Setup, speedup=option.SPEEDUP, kept="the result", server=f"{SERVER}its lab's")
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Choice of what a measuring verb shows, and where it keeps its results."""
+    """Choices of what a measuring verb shows, and where it stores its results."""
 
     results: Path
     picture: bool
@@ -225,19 +228,14 @@ class Shown:
 
 
 ONLY = click.option(
-    "--only", multiple=True, metavar="PATTERN", help="Only cells that match, as in '*vpp* bidir*'; may be repeated."
+    "--only", multiple=True, metavar="PATTERN", help="Only matching cells, as in '*vpp* bidir*'; may be repeated."
 )
 RUN_FORMS = ("text", "brief", "json", "csv", "md")
 SHOWN = gathered(
     "shown",
     lambda results, picture, quiet, **values: Shown(results, picture, quiet, choose(RUN_FORMS, values)),
-    results_option("Where results go: <date>/<dut>/<time>-<mode>-<direction>.json, a picture beside each.", False),
-    rare(
-        "--picture/--no-picture",
-        heading=Heading.OUTPUT,
-        default=True,
-        help="Draw the PNG (default), or leave it out.",
-    ),
+    results_option("Directory of the results: <date>/<dut>/<time>-<mode>-<direction>.json and pictures.", False),
+    rare("--picture/--no-picture", heading=Heading.OUTPUT, default=True, help="Draw a PNG (default), or not."),
     *form_options(RUN_FORMS),
     QUIET,
 )

@@ -1,7 +1,4 @@
-"""Where verbs write, and in which form: lines for people on standard error, results on standard output or into files.
-
-``--format`` and ``-o`` are the same words everywhere.
-"""
+"""Output of verbs: notes for people on standard error, results on standard output or in files (--format, -o)."""
 
 from __future__ import annotations
 
@@ -31,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def note(text: str) -> None:
-    """A line on standard error, wrapped on a terminal; lost, and nothing else, where that is closed or full."""
+    """Print a line on standard error, wrapped on a terminal; it is lost where that is closed or full."""
     with contextlib.suppress(OSError, ValueError):
-        # Whoever reads them from a file or a pipe looks for whole lines, whatever COLUMNS is.
+        # Readers of a file or a pipe look for whole lines, whatever COLUMNS is.
         for line in wrapped([clean(text)], room_of(sys.stderr) if sys.stderr.isatty() else None):
             click.echo(line, err=True)
 
@@ -42,9 +39,7 @@ def warn(text: str) -> None:
     note(f"trexbench: {text}")
 
 
-class _Notes(logging.Handler):
-    """Handler that writes what the program's modules log as lines on standard error."""
-
+class _NoteHandler(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self._begun_s = time.time()
@@ -54,27 +49,27 @@ class _Notes(logging.Handler):
 
 
 def tell_more() -> Callable[[], None]:
-    """Note every call of a server and every command on a DUT from now on, until what is returned is called."""
-    log, notes = logging.getLogger(__package__.partition(".")[0]), _Notes()
+    """Note every call of a server and every command on a DUT from now on; return the function that ends this."""
+    log, handler = logging.getLogger(__package__.partition(".")[0]), _NoteHandler()
     before = log.level, log.propagate
-    log.addHandler(notes)
+    log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     log.propagate = False
 
     def end() -> None:
-        log.removeHandler(notes)
+        log.removeHandler(handler)
         log.level, log.propagate = before
 
     return end
 
 
 def say_unless(quiet: bool) -> Callable[[str], None]:
-    """The function for lines of progress: note, or none if quiet."""
+    """Return the function for lines of progress: note, or one that prints nothing."""
     return (lambda _: None) if quiet else note
 
 
 def save_picture(save: Callable[[], Path]) -> None:
-    """Draw a picture and name its file. A failure is only a note: the run is safe in its document."""
+    """Draw a picture and note its file; a failure is only noted, too, since the run is safe in its document."""
     from ..session.process import interruptible
 
     try:
@@ -85,13 +80,13 @@ def save_picture(save: Callable[[], Path]) -> None:
 
 
 def json_text(values: Any) -> str:
-    # A damaged document may have 1e999 somewhere: JSON knows no infinity.
+    # A damaged document may contain 1e999: JSON has no infinity.
     finite = json.loads(json.dumps(values, default=str), parse_constant=lambda _: None)
     return f"{json.dumps(finite, indent=1)}\n"
 
 
 def exit_code(error: BenchError | Interrupted | None) -> int:
-    """Say which error ended a run, and return its exit code; 0 for none."""
+    """Report the error that ended a run, and return its exit code; 0 for none."""
     if error is None:
         return 0
     warn(str(error))
@@ -99,18 +94,15 @@ def exit_code(error: BenchError | Interrupted | None) -> int:
 
 
 def make_directory(path: Path) -> None:
-    """Make the directory that an option names for several files, where it is not there."""
+    """Make a directory that an option names for several files, unless it exists."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BenchError(f"{path}: {error.strerror}", "name a directory that can be made") from error
+        raise BenchError(f"{path}: {error.strerror}", "name a directory that can be created") from error
 
 
 def write(name: str, data: str | bytes, aside: bool = False) -> None:
-    """Replace the file as a whole and print its name; ``-`` is standard output.
-
-    aside: the verb prints something else: the file's name is not printed.
-    """
+    """Replace a file atomically and print its name; ``-`` is standard output. aside: do not print the name."""
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if name == "-":
         click.echo(raw, nl=False)
@@ -126,33 +118,32 @@ def write(name: str, data: str | bytes, aside: bool = False) -> None:
 
 STDOUT = "-"
 ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
-"""Ending of a file -> the form that is written to it where none is named."""
+"""Ending of a file -> the form that is written to it unless one is named."""
 _SHORT = {"json": "As --format json.", "csv": "As --format csv.", "brief": "As --format brief."}
-"""Forms with an option of their own, which is hidden."""
+"""Forms with a hidden option of their own."""
 
 Words = Callable[[TextIO], str | None]
-"""Makes the text for a stream, in its width where that is a terminal; None: it wrote it by itself, or there is none."""
+"""Function that makes the text for a stream, as wide as a terminal; None if it printed by itself, or there is none."""
 
 
 @dataclass(frozen=True)
 class OutputForm:
-    """A user's choice."""
+    """A user's choice of form and file."""
 
     name: str = "text"
-    """One of text, brief, json, csv, md."""
+    """text, brief, json, csv, md or html."""
     file: str = STDOUT
-    """The file to replace; STDOUT: standard output."""
     is_named: bool = False
-    """The user named the file."""
+    """True if the user named the file."""
 
     @property
     def is_shown(self) -> bool:
-        """True where people read it on standard output."""
+        """True for text on standard output."""
         return self.name == "text" and self.file == STDOUT
 
     @contextlib.contextmanager
     def around(self, write: Callable[[], None]) -> Iterator[None]:
-        """Write on standard output before the block, but into a file after it, since that may fail."""
+        """Write to standard output before the block, but to a file after it, since that may fail."""
         if self.file == STDOUT:
             write()
         yield
@@ -169,10 +160,10 @@ class OutputForm:
         head: Callable[[], Iterable[str]] = tuple,
         table: Callable[[], Sheet] | None = None,
     ) -> None:
-        """Write what was chosen; nothing else is made. Of several sheets CSV has the first.
+        """Write the chosen form; the functions for the others are not called. CSV has the first of several sheets.
 
-        values: for JSON. markdown: in place of the sheets'. head: a headline, and what must not be overlooked, which
-        markdown has above its tables. table: that of CSV, in place of the first sheet, with the same in its columns.
+        values: contents of JSON. markdown: replaces the sheets there. head: a headline and marks that must not be
+        overlooked, for markdown. table: replaces the first sheet in CSV, with the marks in its columns.
         """
         from ..report.sheet import to_csv, to_markdown  # slow to load, and --help does without
 
@@ -187,11 +178,14 @@ class OutputForm:
             tables = [*sheets()]
             made = to_csv(table()) if table is not None else next(map(to_csv, tables), "")
             if others := tables[1:]:
-                note(f"CSV has the first table alone; md has these, too: {', '.join(one.name for one in others)}")
+                note(f"CSV has the first table only; md also has: {', '.join(sheet.name for sheet in others)}")
         elif markdown is not None:
             made = markdown()
         else:
-            made = "\n".join([*_head_of_markdown([*head()]), *map(to_markdown, sheets())])
+            headline, *marks = map(escape_markdown, [*head()] or [""])
+            above = [f"# {headline}\n"] if headline else []
+            above += ["".join(f"- {mark}\n" for mark in marks)] if marks else []
+            made = "\n".join([*above, *map(to_markdown, sheets())])
         if made:
             click.echo(made, stream, nl=not made.endswith("\n"))
         if self.file != STDOUT:
@@ -208,23 +202,15 @@ class OutputForm:
         self.write(lambda out: "\n".join(wrapped([*lines], room_of(out))), values, lambda: sheets)
 
 
-def _head_of_markdown(lines: Sequence[str]) -> Iterator[str]:
-    if lines:
-        headline, *marks = map(escape_markdown, lines)
-        yield f"# {headline}\n"
-        if marks:
-            yield "".join(f"- {mark}\n" for mark in marks)
-
-
 def form_options(names: Sequence[str], short: bool = True) -> list[Callable[[Any], Any]]:
-    """Options for these forms, of which the first is the default, for ``choose``. short: with one of their own."""
+    """Return options for these forms, the first of which is the default. short: also --json and the like."""
     place: dict[str, Any] = {"cls": Option, "heading": Heading.OUTPUT}
     own = [
         click.option(f"--{name}", f"as_{name}", is_flag=True, hidden=True, help=text, **place)
         for name, text in _SHORT.items()
         if short and name in names
     ]
-    words = f"{', '.join(names)}; default: by the ending of -o, else {names[0]}."
+    words = f"Output form: {', '.join(names)}. Default: by the ending of -o, else {names[0]}."
     return [
         click.option("--format", "form", type=click.Choice(names), metavar="FORM", help=words, **place),
         click.option("-o", "--output", metavar="FILE", help="Write to this file; - is standard output.", **place),
@@ -233,8 +219,9 @@ def form_options(names: Sequence[str], short: bool = True) -> list[Callable[[Any
 
 
 def choose(names: Sequence[str], values: Mapping[str, Any], file_is_one: bool = True) -> OutputForm:
-    """Return the choice of the options' values; ConfigError where two forms are named, and for a file that cannot be
-    written. file_is_one: it is no directory for several.
+    """Make the choice from the options' values; ConfigError for two forms, or a file that cannot be written.
+
+    file_is_one: the file is not a directory for several.
     """
     file = values["output"] or STDOUT
     asked = {f"--{name}": name for name in _SHORT if values.get(f"as_{name}")}
@@ -249,7 +236,7 @@ def choose(names: Sequence[str], values: Mapping[str, Any], file_is_one: bool = 
 
 
 def require_writable(file: str) -> None:
-    """ConfigError for a file that could not be written once all is measured; STDOUT always can."""
+    """Raise ConfigError for a file that could not be written at the end."""
     if file == STDOUT:
         return
     path = Path(file)
@@ -259,4 +246,4 @@ def require_writable(file: str) -> None:
     if not place.exists():
         raise ConfigError(f"{path}: {place} does not exist", "make that directory, or name another file with -o")
     if not os.access(place, os.W_OK):
-        raise ConfigError(f"{path}: {place} cannot be written", "name a place with -o that can be")
+        raise ConfigError(f"{path}: {place} cannot be written", "name a writable place with -o")

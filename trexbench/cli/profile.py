@@ -1,4 +1,4 @@
-"""``trexbench lab profile``: what a mode puts on the wire, in words, numbers and packets."""
+"""``trexbench lab profile``: the traffic of a mode, in words, numbers and packets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _port = click.option(
     type=click.IntRange(0, 63),
     default=0,
     show_default=True,
-    help="The port that sends; odd ports send in the other direction.",
+    help="Sending port; odd ports send in the other direction.",
 )
 _mode = click.argument("mode", shell_complete=complete_traffic)
 
@@ -51,7 +51,7 @@ def profile() -> None:
 @TREX_DIR
 @formats("text", "json", "csv", "md")
 def list_modes(speed: float, trex_dir: Path | None, form: OutputForm) -> None:
-    """Every mode, with its mean frame, its flows and its line rate; `var2-<n>b` is one for any size, too."""
+    """List the modes with mean frame size, flows and line rate; `var2-<n>b` is a mode for any frame size."""
     from ..session.traffic import load_traffic
 
     loaded = [load_traffic(mode.name, None, 0, trex_dir) for mode in LISTED_MODES]
@@ -59,11 +59,11 @@ def list_modes(speed: float, trex_dir: Path | None, form: OutputForm) -> None:
         (
             mode.name,
             ", ".join(mode.aliases),
-            figure(one.mean_frame_bytes, "{:.1f} B".format),
-            str(one.flows),
-            of_pps(one.line_rate_pps(speed)),
+            figure(traffic.profile.mean_frame_bytes, "{:.1f} B".format),
+            str(traffic.profile.flows),
+            of_pps(traffic.profile.line_rate_pps(speed)),
         )
-        for mode, one in zip(LISTED_MODES, (found.profile for found in loaded), strict=True)
+        for mode, traffic in zip(LISTED_MODES, loaded, strict=True)
     )
     heads = f":mode; ::aliases^1; mean frame [B]; flows; line rate at {format_bits(speed)} [pps]"
     sheet = make_sheet(heads, rows, "modes", "Modes")
@@ -71,7 +71,7 @@ def list_modes(speed: float, trex_dir: Path | None, form: OutputForm) -> None:
 
     form.write(
         lambda out: "\n".join([*format_sheet(sheet, room_of(out)), "", *format_sheet(about, room_of(out))]),
-        lambda: [one.facts(speed) for one in loaded],
+        lambda: [traffic.facts(speed) for traffic in loaded],
         lambda: [sheet],
     )
 
@@ -82,7 +82,7 @@ def list_modes(speed: float, trex_dir: Path | None, form: OutputForm) -> None:
 @TUNABLES_OPTION
 @_port
 @TREX_DIR
-@click.option("--packets", is_flag=True, help="Also the first packet of each stream, decoded and as a hex dump.")
+@click.option("--packets", is_flag=True, help="Also show the first packet of each stream, decoded and as a hex dump.")
 @formats("text", "json")
 def show_mode(
     mode: str,
@@ -93,7 +93,7 @@ def show_mode(
     packets: bool,
     form: OutputForm,
 ) -> None:
-    """One mode, or a profile's file (`./mine.py`), in words and numbers, and each stream in a line."""
+    """Describe one mode, or the file of a profile (`./mine.py`), with a line per stream."""
     from ..session.traffic import load_traffic
 
     traffic = load_traffic(mode, tunables, port, trex_dir)
@@ -127,7 +127,7 @@ def _show_lines(traffic: Traffic, speed: float, port: int, packets: bool) -> Ite
     help="File to write; - for standard output.",
 )
 @click.option("--count", type=click.IntRange(1, 10_000_000), default=1000, show_default=True, help="Frames.")
-@click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load, which sets the time stamps.")
+@click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load, which decides the time stamps.")
 @_speed
 @TUNABLES_OPTION
 @_port
@@ -142,7 +142,7 @@ def write_capture(
     port: int,
     trex_dir: Path | None,
 ) -> None:
-    """Write the first frames of a mode as a capture for Wireshark (without FCS, with placeholder MAC addresses)."""
+    """Write the first frames of a mode as a capture for Wireshark (no FCS, placeholder MAC addresses)."""
     from ..session.traffic import load_traffic
 
     traffic = load_traffic(mode, tunables, port, trex_dir)
@@ -153,6 +153,6 @@ def write_capture(
         with click.open_file(str(output), "wb") as file:
             traffic.capture(file, count, pps)
     except OSError as error:
-        raise BenchError(f"{output}: {error.strerror}", "name a file that can be written with -o") from error
-    said = f"{count} frames at {format_pps(pps)}"
-    note(said) if to_stdout else click.echo(f"{output}: {said}")
+        raise BenchError(f"{output}: {error.strerror}", "name a writable file with -o") from error
+    summary = f"{count} frames at {format_pps(pps)}"
+    note(summary) if to_stdout else click.echo(f"{output}: {summary}")

@@ -1,4 +1,4 @@
-"""``trexbench regress``: what got slower, since when and why; and the changes that are known."""
+"""``trexbench regress``: finding regressions, and managing acknowledged changes."""
 
 from __future__ import annotations
 
@@ -41,32 +41,30 @@ others as with every verb.
 @verb(epilog=EXAMPLES)
 @results_option()
 @click.option("--dut", metavar="NAME", shell_complete=complete_duts, help="Only this device under test.")
-@click.option("--mode", metavar="MODE", shell_complete=complete_modes, help="Only this mode, or its alias.")
+@click.option("--mode", metavar="MODE", shell_complete=complete_modes, help="Only this mode (or alias).")
 @click.option("--suite", metavar="NAME", shell_complete=complete_suites, help="Only this suite's runs.")
-@click.option("--since", type=DATE, help="List regressions that began before this night, but do not count them.")
+@click.option("--since", type=DATE, help="Do not count regressions that began before this night, only list them.")
 @ONLY
 @formats("text", "json", "csv", "md")
-@click.option("--junit", metavar="FILE", help="Write JUnit XML to this file, - for standard output.")
-@removed("--markdown", "a judgement is written in one form, beside --junit", "take --format md -o FILE")
-@removed(
-    "--github", "annotations are not printed any more", "take --format md -o $GITHUB_STEP_SUMMARY, or --junit FILE"
-)
+@click.option("--junit", metavar="FILE", help="Also write JUnit XML to this file; - is standard output.")
+@removed("--markdown", "a judgement is written in one form besides --junit", "use --format md -o FILE")
+@removed("--github", "annotations are no longer printed", "use --format md -o $GITHUB_STEP_SUMMARY, or --junit FILE")
 @click.option(
     "--acknowledge",
     multiple=True,
     metavar="CELLS",
-    help="Acknowledge changes of these cells (a glob of names), with --note; may be repeated.",
+    help="Acknowledge changes of the cells that match this glob, with --note; may be repeated.",
 )
 @rare(
     "--metric",
     multiple=True,
     type=click.Choice(NAMES),
     metavar="FIGURE",
-    help=f"With --acknowledge: the figure (all that have changed): {', '.join(NAMES)}; may be repeated.",
+    help=f"With --acknowledge: figure (default: all that changed): {', '.join(NAMES)}; may be repeated.",
 )
-@click.option("--note", metavar="TEXT", help="With --acknowledge: the reason (required).")
-@rare("--date", type=DATE, help="With --acknowledge: changes up to this night (today).")
-@click.option("--known", is_flag=True, help="List acknowledged changes, numbered.")
+@click.option("--note", metavar="TEXT", help="With --acknowledge: reason (required).")
+@rare("--date", type=DATE, help="With --acknowledge: changes up to this night (default: today).")
+@click.option("--known", is_flag=True, help="List acknowledged changes with their numbers.")
 @click.option(
     "--forget", multiple=True, type=click.IntRange(1), metavar="N", help="Delete acknowledgement N; may be repeated."
 )
@@ -123,7 +121,7 @@ def regress(
     if junit is not None and junit != "-" and os.path.realpath(junit) == os.path.realpath(form.file):
         raise ConfigError("two outputs cannot share a file", "give each a file of its own")
     judgement = judge(results, warn, dut, mode, suite, since, only)
-    if (chosen := [one for one in (dut, mode, suite) if one]) and not judgement.now:
+    if (chosen := [*filter(None, (dut, mode, suite))]) and not judgement.now:
         warn(f"no run in {results} is of {', '.join(chosen)}: see `trexbench results list`")
     if junit is not None:
         write(junit, format_junit(judgement), aside=True)
@@ -149,14 +147,12 @@ def _write(judgement: Judgement, form: OutputForm) -> None:
 def _list_known(results: Path, form: OutputForm) -> None:
     from ..results.nights import load_known
 
-    known = load_known(results)
-    rows = (
-        (str(number), one.date, one.metric or "all figures", one.cell, one.note) for number, one in enumerate(known, 1)
-    )
+    numbered = [*enumerate(load_known(results), 1)]
+    rows = ((str(n), change.date, change.metric or "all figures", change.cell, change.note) for n, change in numbered)
     sheet = make_sheet("number; :until; :figure; ::cell; ::note", rows, "known", "Acknowledged changes")
-    lines = [f"{number}  {_line(one)}" for number, one in enumerate(known, 1)] or ["no change is acknowledged"]
-    form.write_lines(lines, lambda: [{"number": number, **asdict(one)} for number, one in enumerate(known, 1)], sheet)
+    lines = [f"{n}  {_line(change)}" for n, change in numbered] or ["no change is acknowledged"]
+    form.write_lines(lines, lambda: [{"number": n, **asdict(change)} for n, change in numbered], sheet)
 
 
-def _line(one: Known) -> str:
-    return clean(f"until {one.date}: {one.metric or 'all figures'} of {one.cell}: {one.note}")
+def _line(change: Known) -> str:
+    return clean(f"until {change.date}: {change.metric or 'all figures'} of {change.cell}: {change.note}")

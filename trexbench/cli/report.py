@@ -1,4 +1,4 @@
-"""``trexbench report``: stored runs as one page, as markdown, and as tables."""
+"""``trexbench report``: stored runs as one page, as markdown, or as tables."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ ONE_FORM = "a report is written in one form at a time"
 @click.option(
     "--suite",
     shell_complete=complete_suites,
-    help="Only the runs and nights of this suite; default: all, with the table of the latest night.",
+    help="Only runs and nights of this suite; default: all, with the table of the latest night.",
 )
 @click.option("--dut", "duts", multiple=True, shell_complete=complete_duts, help="Only this DUT; may be repeated.")
-@click.option("--since", type=DATE, help="Only this night and later ones, as in 2026-11-21.")
-@click.option("--night", type=DATE, help="The night that the table shows; default: the latest.")
+@click.option("--since", type=DATE, help="Only this night (2026-11-21) and later ones.")
+@click.option("--night", type=DATE, help="Night to show in the table; default: the latest.")
 @ONLY
 @formats("html", "md", "json", "csv", short=False)
-@removed("--markdown", ONE_FORM, "take --format md -o FILE")
-@removed("--csv", ONE_FORM, "take --format csv -o DIRECTORY")
+@removed("--markdown", ONE_FORM, "use --format md -o FILE")
+@removed("--csv", ONE_FORM, "use --format csv -o DIRECTORY")
 @click.option(
     "--watch",
     "served",
     is_flag=True,
-    help="Instead of a file: a page on 127.0.0.1 that renews itself while a night runs, until Ctrl-C.",
+    help="Instead of writing a file, serve a page on 127.0.0.1 that updates itself while a night runs, until Ctrl-C.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), help="With --watch: the port; default: a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="With --watch: port; default: a free one.")
 def report(
     results: Path,
     suite: str | None,
@@ -60,10 +60,10 @@ def report(
     served: bool,
     port: int | None,
 ) -> None:
-    """One self-contained HTML page of what was measured: table, ramps, cycles, trends, facts, warnings.
+    """Write one self-contained HTML page of the results: table, ramps, cycles, trends, facts, warnings.
 
-    The page, report.html without -o, needs no network and no other file. Markdown has tables and findings; CSV and JSON
-    the tables, as CSV a file each in the directory -o.
+    The page (report.html without -o) needs no network and no other file. Markdown has tables and findings, CSV and JSON
+    only the tables; CSV is one file per table in the directory -o.
     """
     from ..report.page.sheets import sheets_of
     from ..report.page.templates import to_markdown
@@ -72,9 +72,9 @@ def report(
     from ..suite.table import published_lines
 
     def look(below: str | None = None, say: Callable[[str], None] = warn) -> Report:
-        """below: address of the results directory, as seen from the page."""
-        found = collect(results, say, suite=suite, duts=duts, since=since, night=night, only=only)
-        return replace(found, published=published_lines(found.table, results, say), below=below)
+        """Collect the report. below: address of the results directory, as seen from the page."""
+        collected = collect(results, say, suite=suite, duts=duts, since=since, night=night, only=only)
+        return replace(collected, published=published_lines(collected.table, results, say), below=below)
 
     if served:
         if form.is_named or form.name != "html":
@@ -88,25 +88,20 @@ def report(
     folder = Path(form.file)
     if form.name == "csv":
         if form.file == "-" or form.file.endswith(".csv"):
-            raise ConfigError("CSV of a report is a file for each table", "name a directory with -o, as in tables/")
+            raise ConfigError("a report as CSV has a file for each table", "name a directory with -o, as in tables/")
         if folder.exists() and not folder.is_dir():
             raise ConfigError(f"{folder} is not a directory", "name one for the tables")
-    found = look()
+    collected = look()
     if form.name == "html":
         path = form.file if form.is_named else "report.html"
-        below = None if path == "-" else _way(Path(path).parent, results)
-        write(path, make_page(replace(found, below=below)))
+        way = os.path.relpath(results.resolve(), Path(path).parent.resolve())
+        below = None if path == "-" else "" if way == "." else f"{quote(way)}/"
+        write(path, make_page(replace(collected, below=below)))
     elif form.name == "md":
-        write(form.file, to_markdown(found))
+        write(form.file, to_markdown(collected))
     elif form.name == "json":
-        write(form.file, json_text({"title": found.title, "tables": [*map(to_values, sheets_of(found))]}))
+        write(form.file, json_text({"title": collected.title, "tables": [*map(to_values, sheets_of(collected))]}))
     else:
         make_directory(folder)
-        for sheet in sheets_of(found):
+        for sheet in sheets_of(collected):
             write(str(folder / f"{sheet.name}.csv"), to_csv(sheet))
-
-
-def _way(folder: Path, results: Path) -> str:
-    """Return the relative address of the results directory, as seen from a page in this folder."""
-    way = os.path.relpath(results.resolve(), folder.resolve())
-    return "" if way == "." else f"{quote(way)}/"

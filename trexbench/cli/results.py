@@ -1,4 +1,4 @@
-"""``trexbench results``: stored runs, for people and for other tools."""
+"""``trexbench results``: stored runs, shown, compared, queried, exported and pruned."""
 
 from __future__ import annotations
 
@@ -9,29 +9,18 @@ import click
 
 from ..core.errors import ConfigError, StoreError
 from ..report.clean import clean
-from .options import (
-    DATE,
-    LABEL,
-    RUN_FORMS,
-    SPEED,
-    complete_duts,
-    complete_modes,
-    complete_suites,
-    formats,
-    path_option,
-    results_option,
-)
+from . import options as o
 from .output import OutputForm, make_directory, note, warn, write
 from .verbs import verbs
 
-_RESULTS = results_option()
+_RESULTS = o.results_option()
 
 
 @verbs()
 def results() -> None:
-    """The stored runs: show, list, query, compare, export, import, prune.
+    """Manage stored runs: show, list, query, compare, export, import, prune.
 
-    An index beside them, results/index.cache, finds them; it is rebuilt from the documents whenever needed.
+    An index beside them, results/index.cache, speeds this up; it is rebuilt from the documents whenever needed.
     """
 
 
@@ -40,11 +29,11 @@ def results() -> None:
     "  trexbench results show run.json --picture run.png\n"
 )
 @click.argument("run", type=click.Path(path_type=Path), required=False)
-@results_option("Where to look for the latest run when none is named.")
-@path_option("--picture", "Draw the run's picture again, to this file: .png, .svg or .pdf.", dir_okay=False)
-@formats(*RUN_FORMS)
+@o.results_option("Directory in which to look for the latest run if none is named.")
+@o.path_option("--picture", "Draw the run's picture to this file (.png, .svg or .pdf).", dir_okay=False)
+@o.formats(*o.RUN_FORMS)
 def show(run: Path | None, results: Path, picture: Path | None, form: OutputForm) -> None:
-    """Show a stored run: the one named, or the latest. As JSON it is the document without its samples."""
+    """Show a stored run: the given one, or the latest. JSON is the document without its samples."""
     from ..results.store import load_document
     from ..review.find import find_document, latest_run
     from .loads import draw_run, print_run
@@ -68,25 +57,25 @@ def show(run: Path | None, results: Path, picture: Path | None, form: OutputForm
 @click.argument("first")
 @click.argument("second")
 @_RESULTS
-@click.option("--anyway", is_flag=True, help="Compare unlike runs as well; the result says what is unlike.")
-@formats("text", "json", "csv", "md")
+@click.option("--anyway", is_flag=True, help="Compare even unlike runs; the result names the differences.")
+@o.formats("text", "json", "csv", "md")
 def compare(first: str, second: str, results: Path, anyway: bool, form: OutputForm) -> None:
     """Compare two runs, direction by direction, or two sets of runs, cell by cell: difference, noise, verdict.
 
-    Each is a file, a directory or a glob of files, the date of a night, a label, the name of a suite or of a DUT (with
-    @DATE: of that night), or `latest`. Unlike runs are refused: simulated and measured ones, different traffic or line
-    rate, a DUT configured differently. On a terminal the table is as wide as that; in a pipe as it has to be, or as the
+    Each is a file, a directory or a glob of files, the date of a night, a label, the name of a suite or of a DUT
+    (@DATE: only that night), or `latest`. Unlike runs are refused: simulated and measured ones, different traffic or
+    line rate, a DUT configured differently. The table fits the terminal; in a pipe it is as wide as needed, or as the
     variable COLUMNS says.
     """
     from ..report.compare import runs_compared, sets_compared
     from ..report.room import room_of
     from ..review.compare import RunComparison, compare
 
-    found = compare(first, second, results, anyway, note)
-    if isinstance(found, RunComparison):
-        forms = runs_compared(found.first, found.second, found.unlike)
+    comparison = compare(first, second, results, anyway, note)
+    if isinstance(comparison, RunComparison):
+        forms = runs_compared(comparison.first, comparison.second, comparison.unlike)
     else:
-        forms = sets_compared(first, second, found)
+        forms = sets_compared(first, second, comparison)
     form.write(
         lambda out: forms.text(room_of(out)),
         lambda: forms.values,
@@ -100,18 +89,18 @@ def compare(first: str, second: str, results: Path, anyway: bool, form: OutputFo
     "list", epilog="\b\nExamples:\n  trexbench results list --dut netgate-vpp --since 2026-11-01 --limit 20\n"
 )
 @_RESULTS
-@click.option("--dut", shell_complete=complete_duts, help="Only runs of this DUT.")
-@click.option("--mode", shell_complete=complete_modes, help="Only runs of this mode.")
-@click.option("--suite", shell_complete=complete_suites, help="Only runs of this suite.")
+@click.option("--dut", shell_complete=o.complete_duts, help="Only runs of this DUT.")
+@click.option("--mode", shell_complete=o.complete_modes, help="Only runs of this mode.")
+@click.option("--suite", shell_complete=o.complete_suites, help="Only runs of this suite.")
 @click.option("--label", help="Only runs with this label.")
-@click.option("--since", type=DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01.")
+@click.option("--since", type=o.DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01.")
 @click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest N.", metavar="N")
-@formats("text", "json", "csv", "md")
+@o.formats("text", "json", "csv", "md")
 def list_runs(results: Path, form: OutputForm, **choice: Any) -> None:
-    """Stored runs, newest first; documents that cannot be read are named at the end.
+    """List stored runs, newest first; unreadable documents are named at the end.
 
-    On a terminal the table is as wide as that: columns are left out where they do not fit, the document first. In a
-    pipe it is as wide as it has to be, or as the variable COLUMNS says.
+    The table fits the terminal: columns that do not fit are left out, the document first. In a pipe it is as wide as
+    needed, or as the variable COLUMNS says.
     """
     from ..report.listing import run_sheet
     from ..report.room import room_of
@@ -143,11 +132,11 @@ def list_runs(results: Path, form: OutputForm, **choice: Any) -> None:
 )
 @click.argument("sql")
 @_RESULTS
-@formats("text", "json", "csv", "md")
+@o.formats("text", "json", "csv", "md")
 def query(sql: str, results: Path, form: OutputForm) -> None:
-    """Query the stored runs with one SELECT on the tables `runs` and `problems`; a query can change nothing.
+    """Query the stored runs with one SELECT on the tables `runs` and `problems`; queries cannot change anything.
 
-    The SQL is DuckDB's where that is installed (pip install 'trexbench[store]'), else SQLite's.
+    The SQL is that of DuckDB if installed (pip install 'trexbench[store]'), else of SQLite.
 
     Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated emulated variant
     traffic through facts suite night aim total_pps at_least uncertainty_pps line_share limited_by hold_loss
@@ -166,22 +155,22 @@ def query(sql: str, results: Path, form: OutputForm) -> None:
     epilog="\b\nExamples:\n  trexbench results prune --keep-nights 400\n"
     "  trexbench results prune --before 2025-01-01 --yes\n"
 )
-@results_option(anywhere=False)
+@o.results_option(anywhere=False)
 @click.option("--keep-nights", type=click.IntRange(1, 1 << 31), metavar="N", help="Remove all but the last N nights.")
-@click.option("--before", type=DATE, help="Remove what belongs to a night (or a day) before this one: 2025-01-01.")
-@click.option("--dry-run", is_flag=True, help="Only name the files that would be removed; the default without --yes.")
+@click.option("--before", type=o.DATE, help="Remove everything from before this night (or day): 2025-01-01.")
+@click.option("--dry-run", is_flag=True, help="Only list the files that would be removed (default without --yes).")
 @click.option("--yes", is_flag=True, help="Remove them.")
 def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: bool, yes: bool) -> None:
-    """Remove old runs, the pictures beside them, and old nights; what cannot be read is kept.
+    """Remove old runs, their pictures, and old nights; unreadable files are kept.
 
-    It names the files, and removes them only with --yes.
+    The files are listed, and removed only with --yes.
     """
     from ..report.words import format_count
     from ..results.prune import find_old, remove
     from ..review.find import check_results
 
     if (keep_nights is None) == (before is None):
-        raise ConfigError("prune needs to know what is old", "give --keep-nights N or --before DATE, and only one")
+        raise ConfigError("prune needs to know what is old", "give either --keep-nights N or --before DATE")
     if yes and dry_run:
         raise ConfigError("--yes and --dry-run exclude each other", "leave one of them out")
     check_results(results)
@@ -202,13 +191,17 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
     is_flag=True,
     required=True,
     expose_value=False,
-    help="The JSON that trex-loadtest-viz reads, of runs of packets.",
+    help="Write the JSON that trex-loadtest-viz reads, from runs of packets.",
 )
 @click.option(
-    "-o", "--output", "named", required=True, help="A file; for several runs, or with a slash at its end, a directory."
+    "-o",
+    "--output",
+    "named",
+    required=True,
+    help="File; a directory for several runs, or with a trailing slash.",
 )
 def export(runs: tuple[Path, ...], named: str) -> None:
-    """Write stored runs in another tool's format, one file for each run."""
+    """Write stored runs in another tool's format, one file per run."""
     from ..report.run.loadtest import name_of_series, to_loadtest
     from ..results.store import load_run
 
@@ -232,39 +225,39 @@ def export(runs: tuple[Path, ...], named: str) -> None:
     "  trexbench results import --dut edgerouter --label fw-2.0 upload.json\n",
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
-@results_option(anywhere=False)
-@click.option("--dut", help="The DUT's name; default: the one in the file, else the file's name.")
+@o.results_option(anywhere=False)
+@click.option("--dut", help="Name of the DUT; default: the one in the file, else the file's name.")
 @click.option(
     "--mode",
-    shell_complete=complete_modes,
-    help="The mode that was sent, where it is one of trexbench's; default: the profile's name. Not for TCP.",
+    shell_complete=o.complete_modes,
+    help="Mode that was sent, if it is one of trexbench's; default: the profile's name. Not for TCP.",
 )
 @click.option(
     "--speed",
-    type=SPEED,
-    help="Of the ports, which no file says; trex-loadtest's are taken for 10gbit. Of TCP: of the slowest line.",
+    type=o.SPEED,
+    help="Speed of the ports, which no file contains; default for trex-loadtest: 10gbit. For TCP, of the slowest line.",
 )
-@click.option("--label", type=LABEL, help="A word stored with the runs, to search and compare by: firmware-2.0.")
+@click.option("--label", type=o.LABEL, help="Word stored with the runs, to search and compare by: firmware-2.0.")
 def import_runs(
     files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float | None, label: str | None
 ) -> None:
     """Import other tools' files as stored runs: the JSON of trex-loadtest and of `iperf3 -J`.
 
-    A file that was imported before is not imported twice.
+    A file that has been imported before is skipped.
     """
     from ..core.load.profile import resolve_mode
     from ..results.importing import import_files
 
     sent = None if mode is None else resolve_mode(mode).name
     failed: StoreError | None = None
-    for file, found, known in import_files(files, results, note, dut, sent, speed, label):
-        if isinstance(found, StoreError):
+    for file, outcome, known in import_files(files, results, note, dut, sent, speed, label):
+        if isinstance(outcome, StoreError):
             if failed is not None:
                 warn(str(failed))
-            failed = found
+            failed = outcome
         elif known:
-            note(f"{file}: was imported before, as {found}")
+            note(f"{file}: was imported before, as {outcome}")
         else:
-            click.echo(found)
+            click.echo(outcome)
     if failed is not None:  # the others are imported by now
         raise failed

@@ -1,4 +1,4 @@
-"""``trexbench ramp``, ``saturate`` and ``efficiency``: the verbs that measure one DUT with one kind of traffic."""
+"""``trexbench ramp``, ``search``, ``saturate`` and ``efficiency``: measuring a DUT with packets."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ SIZES = rare(
     "--sizes",
     heading=Heading.WHAT,
     type=Parsed("SIZE,...", _sizes),
-    help="Instead of a mode: one run per frame size, with FCS, and a table of all. rfc2544: "
+    help="Instead of a mode: one run per frame size (with FCS), and a table of all. rfc2544: "
     f"{','.join(map(str, RFC2544_SIZES))}.",
 )
 
@@ -89,7 +89,7 @@ def ramp(case: Case, setup: Setup, wish: RampWish, shown: Shown, sizes: tuple[in
     """Ramp traffic linearly to the target and see, in each direction, where the DUT saturates.
 
     Rates: 64kpps, 1.2mpps, 3gbps (L2), 5gbpsl1, 40% (of L1 line rate). Times: 10s, 2m30s, 600.
-    The line rate is the ports', or the DUT's `speed:` where that is lower.
+    Line rate is that of the ports, or the DUT's `speed:` where that is lower.
     """
     return _measure("ramp", case, wish.plan(), setup, shown, sizes)
 
@@ -102,11 +102,11 @@ def ramp(case: Case, setup: Setup, wish: RampWish, shown: Shown, sizes: tuple[in
 @SHOWN
 @VERBOSE
 def search(case: Case, setup: Setup, wish: SearchWish, shown: Shown, sizes: tuple[int, ...] | None) -> int:
-    """Search for the highest rate within each loss, with the traffic never stopped.
+    """Search for the highest rate within each loss goal, without ever stopping the traffic.
 
-    A ramp of some seconds brackets the throughput; then rates about it are looked at for a second each, until the
-    interval of every goal is as narrow as asked for and both of its ends have stood. Then the lower end of the first
-    goal's is held once more, and the DUT's counters are read.
+    A ramp of some seconds brackets the throughput. Rates near it are then tried for a second each, until the interval
+    of every goal is as narrow as requested and both of its bounds are accepted. Finally the lower bound of the first
+    goal is held once more, and the DUT's counters are read.
     """
     return _measure(METHODS[wish.method], case, wish.plan(), setup, shown, sizes)
 
@@ -118,9 +118,9 @@ def search(case: Case, setup: Setup, wish: SearchWish, shown: Shown, sizes: tupl
 @SHOWN
 @VERBOSE
 def saturate(case: Case, setup: Setup, wish: SaturateWish, shown: Shown) -> int:
-    """Offer the full rate at once and measure what is received, for instance of a single core.
+    """Offer the full rate at once and measure what is received, for instance from a single core.
 
-    Where more is offered than the DUT can forward, the result is the rate received, not a loss-free throughput.
+    If more is offered than the DUT can forward, the result is the rate received, not a loss-free throughput.
     """
     return _measure("saturate", case, wish.plan(), setup, shown)
 
@@ -141,7 +141,7 @@ def _measure(
 def _measure_sizes(
     verb: str, case: Case, sizes: Sequence[int], wished: PlanDefaults, setup: Setup, shown: Shown
 ) -> int:
-    """One run per frame size, then the table and the picture of all."""
+    """Measure one run per frame size, then make a table and a picture of all."""
     from ..report.run.sizes import format_sizes, size_sheet, throughputs
     from ..session.series import measure_series, size_requests
     from .loads import code_of, output_of
@@ -157,7 +157,7 @@ def _measure_sizes(
 
         return draw_sizes(done.results)
 
-    runs = (one.result for one in throughputs(done.results))
+    runs = (size.result for size in throughputs(done.results))
     picture = ("sizes", draw) if done.results else None
     code = _present(done, shown, text, text, lambda: size_sheet(done.results), runs, picture)
     unanswered = [code_of(run) for run in done.runs if run.error is None]
@@ -173,9 +173,9 @@ def _present(
     runs: Iterable[RunResult],
     picture: tuple[str, Callable[[], bytes]] | None,
 ) -> int:
-    """Print and draw several runs that have ended; the exit code is that of the error that ended them, or the first.
+    """Print and draw several runs that have ended; return the exit code of the error that ended them.
 
-    runs: that of each row of the sheet. picture: its name, beside the first run's document, and what draws it.
+    runs: one for each row of the sheet. picture: its name, beside the first run's document, and its drawing function.
     """
     from ..results.loads import figures_of
     from ..results.store import picture_place
@@ -213,9 +213,10 @@ def _banner(results: Sequence[RunResult]) -> str:
 @SHOWN
 @VERBOSE
 def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> int:
-    """Hold several rates and say what a packet costs the DUT at each: cycles, vectors per call, clocks, energy.
+    """Hold several rates and measure what a packet costs the DUT at each: cycles, vectors per call, clocks, energy.
 
-    From VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode: 1flow-64b.
+    Costs come from VPP's `show runtime` per worker and node, or from a kernel's CPU time and clock. Default mode:
+    1flow-64b.
     """
     from ..report.run.costs import cost_sheet
     from ..session.series import measure_series, rate_requests
@@ -237,15 +238,15 @@ def efficiency(case: Case, setup: Setup, wish: EfficiencyWish, shown: Shown) -> 
 
 
 def cost_words(done: Series, brief: bool, out: TextIO) -> str:
-    """Say what packets cost at each rate; BenchError where all ran to the end and no cost is known."""
+    """Describe what packets cost at each rate; BenchError if all runs ended normally and no cost is known."""
     from ..report.run.costs import format_costs
     from ..report.run.text import format_brief_costs, width_of
 
     results = done.results
     costs = [cost for result in results for cost in result.costs]
     if costs and brief:
-        return format_brief_costs(results, [str(one.path) for one in done.runs], width_of(out))
+        return format_brief_costs(results, [str(run.path) for run in done.runs], width_of(out))
     if not costs and not done.failures:
         texts = dict.fromkeys(warning.text for result in results for warning in result.warnings)
-        raise BenchError("the DUT's cost is not known", "; ".join(texts) or "see the stored runs' warnings")
+        raise BenchError("the DUT's cost is unknown", "; ".join(texts) or "see the stored runs' warnings")
     return _banner(results) + format_costs(costs, room_of(out)) if costs else ""

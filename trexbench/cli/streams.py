@@ -1,4 +1,4 @@
-"""Standard output and standard error that cannot harm a measurement when what reads them blocks or fails."""
+"""Standard output and error that cannot harm a measurement when their readers block or fail."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..signals import uninterrupted
 
 STDOUT, STDERR = 1, 2
 MOST_WAITING = 1000
-"""Most writes to standard error that may wait; of more the oldest are dropped."""
+"""Largest number of waiting writes to standard error; beyond it, the oldest are dropped."""
 PATIENCE_S = 1.0
-"""The end of the program, and writes to standard output, wait so long for standard error."""
+"""Longest time that the end of the program, and writes to standard output, wait for standard error."""
 
 
 class Messages(io.FileIO):
@@ -27,7 +27,7 @@ class Messages(io.FileIO):
 
     A thread writes, since nothing else works wherever a write can block: non-blocking mode would help with a stopped
     terminal or a full pipe, but our parent shares it, and a hung network disk ignores it. The thread lives only while
-    something waits to be written.
+    writes are waiting.
     """
 
     def __init__(self) -> None:
@@ -43,15 +43,15 @@ class Messages(io.FileIO):
             self._waiting.append(bytes(data))
             if self._empty.is_set():
                 self._empty.clear()
-                threading.Thread(target=self._work, name="stderr", daemon=True).start()
+                threading.Thread(target=self._write_waiting, name="stderr", daemon=True).start()
         return len(data)
 
     def drain(self) -> None:
-        """Wait PATIENCE_S at most until everything is written; not at all once that was in vain."""
+        """Wait up to PATIENCE_S until everything is written; once that was in vain, never again."""
         if not self._empty.wait(self._patience_s):
             self._patience_s = 0.0
 
-    def _work(self) -> None:
+    def _write_waiting(self) -> None:
         while True:
             with self._lock:
                 if not self._waiting:
@@ -64,7 +64,7 @@ class Messages(io.FileIO):
 
 
 class StandardOutput(io.FileIO):
-    """Standard output: a write may wait, but does not fail. error: the first failure; what comes after it is lost."""
+    """Standard output: a write may wait, but does not fail; after the first error, output is lost."""
 
     def __init__(self, messages: Messages, error: OSError | None) -> None:
         super().__init__(STDOUT, "w", closefd=False)
@@ -81,7 +81,7 @@ class StandardOutput(io.FileIO):
         return len(data)
 
     def check(self, code: int) -> int:
-        """The program's exit code; another one instead of 0 where what it printed was lost, which is said."""
+        """Return the exit code; if output was lost, report it and turn 0 into an error."""
         if self.error is None:
             return code
         if self.error.errno == errno.EPIPE:
@@ -92,7 +92,7 @@ class StandardOutput(io.FileIO):
 
 @contextmanager
 def safe_streams() -> Iterator[StandardOutput | None]:
-    """Make both streams safe until the end of the block; None where they were replaced, as in a test."""
+    """Make both streams safe within the block; None if they have been replaced, as in a test."""
     if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
         yield None
         return

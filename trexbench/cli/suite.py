@@ -1,4 +1,4 @@
-"""``trexbench suite`` and ``nightly``: many runs in a row, kept as a night that can be resumed."""
+"""``trexbench suite`` and ``nightly``: suites of runs, kept as nights that can be resumed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import wraps
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -23,20 +24,8 @@ from ..report.room import room_of, wrapped
 from ..report.sheet import Sheet, figure, format_sheet, make_sheet, of_count, with_columns
 from ..report.words import SIMULATED, format_count, starred
 from ..session.options import NightWords, Setup
+from . import options as o
 from .fleet import FLEET, UNSAFE
-from .options import (
-    CONFIGS,
-    DATE,
-    ONLY,
-    QUIET,
-    SERVER,
-    VERBOSE,
-    asked,
-    complete_suites,
-    formats,
-    path_option,
-    results_option,
-)
 from .output import OutputForm, say_unless, warn
 from .verbs import verb, verbs
 
@@ -77,21 +66,20 @@ Examples:
   TREXBENCH_WEBHOOK=https://example.net/hook trexbench nightly netgate-6100
 """
 
-NAME = click.argument("name", metavar="SUITE", shell_complete=complete_suites)
-_WORDS = {"speedup": NIGHT_SPEEDUP, "kept": "the night's runs", "server": f"{SERVER}its lab's"}
-_SETUP = asked("setup", Setup, **_WORDS)
+NAME = click.argument("name", metavar="SUITE", shell_complete=o.complete_suites)
+_WORDS = {"speedup": NIGHT_SPEEDUP, "kept": "the night's runs", "server": f"{o.SERVER}its lab's"}
+_SETUP = o.asked("setup", Setup, **_WORDS)
 
 
 def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand a verb its NightOptions. Each run shows its steps and progress on a terminal only; in a log that would be
-    too much."""
+    """Pass a verb its NightOptions. Runs show steps and progress on a terminal only: they would fill a log."""
 
-    @asked("words", NightWords)
+    @o.asked("words", NightWords)
     @_SETUP
     @FLEET
     @UNSAFE
-    @results_option("Where runs and nights are kept.")
-    @QUIET
+    @o.results_option("Directory of runs and nights.")
+    @o.QUIET
     @wraps(verb)
     def called(
         setup: Setup,
@@ -121,26 +109,25 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 @verbs(epilog=_EXAMPLES)
 def suite() -> None:
-    """A suite measures every combination of DUTs, queues, directions and modes; each is a file in suites/."""
+    """Measure every combination of a suite's DUTs, queues, directions and modes; each suite is a file in suites/."""
 
 
 @suite.command("list", epilog="\b\nExamples:\n  trexbench suite list\n  trexbench suite list --json\n")
-@CONFIGS
-@formats("text", "json", "csv", "md")
+@o.CONFIGS
+@o.formats("text", "json", "csv", "md")
 def list_(configs_dir: Path | None, form: OutputForm) -> None:
-    """Every suite found, with the number of its cells, or what is wrong with it."""
+    """List every suite with the number of its cells, or the error in it."""
     values: list[dict[str, Any]] = []
+    rows = []
     for name, path in sorted(SUITES.files().items()):
         try:
-            found = read_suite(path, configs_dir)
-            cells = {"cells": len(found.cells), "description": found.description, "error": None}
+            suite = read_suite(path, configs_dir)
+            facts = {"cells": len(suite.cells), "description": suite.description, "error": None}
         except ConfigError as error:
-            cells = {"cells": None, "description": None, "error": str(error)}
-        values.append({"name": name, "path": str(path), **cells})
-    rows = (
-        (one["name"], of_count(one["cells"]), f"cannot be read: {one['error']}" if one["error"] else one["description"])
-        for one in values
-    )
+            facts = {"cells": None, "description": None, "error": str(error)}
+        values.append({"name": name, "path": str(path), **facts})
+        about = f"cannot be read: {facts['error']}" if facts["error"] else str(facts["description"])
+        rows.append((name, of_count(values[-1]["cells"]), about))
     sheet = make_sheet(":suite; cells; ::about", rows, "suites", "Suites")
     form.write_sheet(sheet, lambda: values)
 
@@ -151,16 +138,16 @@ def list_(configs_dir: Path | None, form: OutputForm) -> None:
     "  trexbench suite plan netgate-6100 --sim --only '*vpp* bidir*' --json\n",
 )
 @NAME
-@ONLY
-@asked("instead", Instead)
+@o.ONLY
+@o.asked("instead", Instead)
 @_SETUP
-@formats("text", "json", "csv", "md")
+@o.formats("text", "json", "csv", "md")
 def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, form: OutputForm) -> None:
-    """List the cells in their order, how long each is expected to take, and where a DUT is reconfigured."""
+    """List the cells in order, the expected duration of each, and where a DUT is reconfigured."""
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
 
-    found, jobs = read_jobs(name, setup, only, instead)
+    suite, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
     numbers = {at: number for number, places in enumerate(sessions(jobs, range(len(jobs))), 1) for at in places}
     values = [
@@ -178,69 +165,65 @@ def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, form: O
     total = sum(job.expected_s for job in jobs)
     rows = ((str(number), str(job.cell), figure(job.expected_s, format_duration)) for number, job in enumerate(jobs, 1))
     sheet = make_sheet("number; ::cell; expected [s]", rows, "plan", "Cells in their order")
-    headline = f"{found.name}: {format_count(len(jobs), 'cell')}, about {format_duration(total)} plus setup"
+    headline = f"{suite.name}: {format_count(len(jobs), 'cell')}, about {format_duration(total)} plus setup"
     form.write(
-        lambda out: "\n".join([headline, *_lines(jobs, sheet, room_of(out))]),
-        lambda: {"suite": found.name, "expected_s": round(total, 1), "cells": values},
+        lambda out: "\n".join([headline, *_plan_lines(jobs, sheet, room_of(out))]),
+        lambda: {"suite": suite.name, "expected_s": round(total, 1), "cells": values},
         lambda: [sheet],
     )
 
 
-def _lines(jobs: Sequence[Job], sheet: Sheet, room: int | None) -> Iterator[str]:
-    """Yield the sheet's rows, each session's below a line that says how its DUT is configured."""
-    _, *rows = format_sheet(sheet)
-    before = None
-    for job, row in zip(jobs, rows, strict=True):
-        state = job.cell.dut, job.cell.variant, job.cell.rx_queues
-        if state != before:
-            count = job.cell.rx_queues
-            queues = "" if count is None else f" with {format_count(count, 'receive queue')} per port"
-            variant = "" if job.cell.variant is None else f" in variant {job.cell.variant}"
-            yield from wrapped([f"{job.cell.dut} is configured{variant}{queues}"], room)
-        before = state
-        yield from wrapped([f"  {row}"], room)
+def _plan_lines(jobs: Sequence[Job], sheet: Sheet, room: int | None) -> Iterator[str]:
+    """Yield the sheet's rows, those of each session below a line about the DUT's configuration."""
+    rows = zip(jobs, format_sheet(sheet)[1:], strict=True)
+    for (dut, variant, count), session in groupby(
+        rows, lambda row: (row[0].cell.dut, row[0].cell.variant, row[0].cell.rx_queues)
+    ):
+        queues = "" if count is None else f" with {format_count(count, 'receive queue')} per port"
+        in_variant = "" if variant is None else f" in variant {variant}"
+        yield from wrapped([f"{dut} is configured{in_variant}{queues}"], room)
+        for _, row in session:
+            yield from wrapped([f"  {row}"], room)
 
 
 @suite.command("run", epilog=_RUN_EXAMPLES)
 @NAME
 @click.option(
-    "--resume",
-    is_flag=True,
-    help="Resume the latest night of this suite that was not finished; with --date, that of this date.",
+    "--resume", is_flag=True, help="Resume the latest unfinished night of this suite; with --date, that of this date."
 )
-@ONLY
+@o.ONLY
 @_of_night
-@VERBOSE
-@formats("text", "json")
+@o.VERBOSE
+@o.formats("text", "json")
 def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, form: OutputForm) -> int:
-    """Measure every cell. One that fails is noted (after a second try if the tester failed), and the rest is measured.
+    """Measure every cell. A cell that fails (twice, if the tester failed) is noted, and the others are measured.
 
-    The night is kept in results/nights/, its runs beside all others. After a kill at any moment --resume measures the
-    cells that are left, the one in flight again. Exit code: of the first cell that failed.
+    The night is stored in results/nights/, its runs beside all others. After a kill at any moment, --resume measures
+    the remaining cells, and the interrupted one again. Exit code: that of the first cell that failed.
     """
     from ..suite.night import run_suite
     from ..suite.run import night_code
 
-    found = run_suite(name, night, only, resume).night
-    form.write(None if form.is_shown else lambda out: _night_text(found), lambda: night_to_dict(found))
-    return night_code(found)
+    done = run_suite(name, night, only, resume).night
+    form.write(None if form.is_shown else lambda out: _night_text(done), lambda: night_to_dict(done))
+    return night_code(done)
 
 
 def _night_text(night: Night) -> str:
-    """Say which cells failed and why, and how many were measured, as standard error does, for a file."""
-    failed = [f"failed   {clean(one)}: {clean(why)}" for why, cells in night.failures.items() for one in cells]
+    """Summarise a night for a file, as on standard error: failed cells and why, and the number of measured ones."""
+    failed = [f"failed   {clean(cell)}: {clean(why)}" for why, cells in night.failures.items() for cell in cells]
     simulated = [*starred([SIMULATED])] if night.simulated else []
     return "\n".join([*simulated, *failed, f"{clean(night.suite)}, night of {clean(night.night)}: {night.measured}"])
 
 
 @suite.command(epilog=_TABLE_EXAMPLES)
 @NAME
-@click.option("--date", type=DATE, help="The night's date; default: the latest.")
-@CONFIGS
-@results_option()
-@formats("text", "json", "csv", "md")
+@click.option("--date", type=o.DATE, help="Date of the night; default: the latest.")
+@o.CONFIGS
+@o.results_option()
+@o.formats("text", "json", "csv", "md")
 def table(name: str, date: str | None, configs_dir: Path | None, results: Path, form: OutputForm) -> None:
-    """A night of a TCP suite beside what was published of the same tests."""
+    """Show a night of a TCP suite beside published figures of the same tests."""
     from ..report.tcp.table import format_table, published_sheet, table_head
     from ..suite.table import published_table
 
@@ -249,7 +232,7 @@ def table(name: str, date: str | None, configs_dir: Path | None, results: Path, 
     marks = ("simulated" if night.simulated else line.row.cell.mark if line.row is not None else "" for line in lines)
     form.write(
         lambda out: format_table(night, lines, room_of(out)),
-        lambda: {**values, "cells": [one.to_dict() for one in lines]},
+        lambda: {**values, "cells": [line.to_dict() for line in lines]},
         lambda: [published_sheet(lines)],
         head=lambda: table_head(night, lines),
         table=lambda: with_columns(published_sheet(lines), ":status", ([mark or "measured"] for mark in marks)),
@@ -258,19 +241,19 @@ def table(name: str, date: str | None, configs_dir: Path | None, results: Path, 
 
 @verb(epilog=_NIGHTLY_EXAMPLES)
 @NAME
-@ONLY
+@o.ONLY
 @_of_night
-@VERBOSE
-@click.option("--strict", is_flag=True, help="Exit 4 instead of 0 when there are too few nights to judge by.")
-@path_option("--prometheus", "Write gauges for Prometheus' node exporter to this file.", dir_okay=False)
-@formats("text", "json")
+@o.VERBOSE
+@click.option("--strict", is_flag=True, help="Exit with 4 instead of 0 if there are too few nights to judge.")
+@o.path_option("--prometheus", "Write gauges for Prometheus's node exporter to this file.", dir_okay=False)
+@o.formats("text", "json")
 def nightly(
     name: str, only: Sequence[str], night: NightOptions, strict: bool, prometheus: Path | None, form: OutputForm
 ) -> int:
-    """Measure a suite, judge it by the nights before, write results/report.html, prune, and send a summary.
+    """Measure a suite, judge it by earlier nights, write results/report.html, prune, and send a summary.
 
-    An unfinished night of the last 12 hours is resumed. A summary is posted to TREXBENCH_WEBHOOK, if that is set.
-    Exit codes: of the first cell that failed; else 3 with a regression; else 0.
+    An unfinished night of the last 12 hours is resumed. The summary is posted to TREXBENCH_WEBHOOK if that is set.
+    Exit code: that of the first cell that failed; else 3 with a regression; else 0.
     """
     from ..report.regress import format_judgement, judgement_values
     from ..report.run.text import width_of

@@ -43,7 +43,7 @@ _WAYS = (
 
 
 def _to_wish(**values: Any) -> TcpWish:
-    """Make the wish; ConfigError for more than one way."""
+    """Make the wish; ConfigError for more than one direction."""
     ways = [name for name in WAYS if values.pop(name)]
     if len(ways) > 1:
         raise ConfigError(f"--{ways[0]} and --{ways[1]} exclude each other", "leave one of them out")
@@ -61,10 +61,10 @@ SETUP = asked("setup", TcpSetup, speedup=SPEEDUP, kept="the result", tunnels=", 
 @SHOWN
 @VERBOSE
 def tcp(wish: TcpWish, setup: TcpSetup, shown: Shown) -> int:
-    """Send TCP through the DUT between two hosts, and say how fast it was and who was the limit.
+    """Send TCP through the DUT between two hosts, and report the throughput and what limited it.
 
-    The DUT's config names the hosts (`endpoints:`); a lab has its own. Pings, retransmits, round trips and the CPU time
-    of each host are measured beside it. Buffers are set on both hosts for their leg only, and restored.
+    The DUT's config names the hosts (`endpoints:`); a lab has its own. Pings, retransmits, round-trip times and the CPU
+    time of each host are measured as well. Buffers are set on both hosts for their leg only, and restored.
     """
     from ..session.tcp.run import measure_tcp
     from .loads import output_of, present

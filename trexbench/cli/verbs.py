@@ -1,4 +1,4 @@
-"""Verbs and their help: in groups, of a verb with many options the usual ones, and all of them with --help-all."""
+"""Verbs and their help: options in groups; of a verb with many options the usual ones, all of them with --help-all."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..core.names import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST = 12
-"""Options that --help shows, with --help; a verb with more shows those that are usual."""
+"""Number of options, --help included, from which --help shows only the usual ones."""
 _ALL = "trexbench.help_all"
 _MORE_EXAMPLES = re.compile(r"(Examples:\n(?:  trexbench .*\n){2})(?:  trexbench .*\n)+")
 
 
 class Option(click.Option):
-    """An option with its place in help. usual: --help shows it, however many its verb has, as it does click's own."""
+    """An option with its place in the help. usual: --help shows it, however many options its verb has."""
 
     def __init__(self, *args: Any, heading: Heading = Heading.OTHER, usual: bool = True, **more: Any) -> None:
         super().__init__(*args, **more)
         self.heading, self.usual = heading, usual
 
 
-def _show_all(ctx: click.Context, _param: click.Parameter, wished: bool) -> None:
-    if wished and not ctx.resilient_parsing:
+def _show_all(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
         ctx.meta[_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
@@ -40,29 +40,29 @@ HELP_ALL = Option(
 
 
 class Verb(click.Command):
-    """A verb whose help fits a screen."""
+    """A verb whose --help fits on a screen."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), HELP_ALL]
 
     def listed(self, ctx: click.Context) -> tuple[list[click.Option], int]:
-        """Options that help lists, and the number of those that it leaves out."""
-        own = [one for one in self.params if isinstance(one, click.Option) and not one.hidden]
+        """Return the options that the help lists, and the number of options that it leaves out."""
+        own = [param for param in self.params if isinstance(param, click.Option) and not param.hidden]
         shows_help = self.get_help_option(ctx)
         assert shows_help is not None
         if len(own) < MOST:
             return [*own, shows_help], 0
         if _ALL in ctx.meta:
             return [*own, shows_help, HELP_ALL], 0
-        usual = [one for one in own if getattr(one, "usual", True)]
+        usual = [option for option in own if getattr(option, "usual", True)]
         return usual, len(own) - len(usual)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options, left_out = self.listed(ctx)
-        groups: dict[str, list[tuple[str, str]]] = {one.value: [] for one in Heading}
-        for one in options:
-            heading = getattr(one, "heading", Heading.OTHER) if len(self.params) >= MOST else Heading.OTHER
-            groups[heading.value].append(one.get_help_record(ctx) or ("", ""))
+        groups: dict[str, list[tuple[str, str]]] = {heading.value: [] for heading in Heading}
+        for option in options:
+            heading = getattr(option, "heading", Heading.OTHER) if len(self.params) >= MOST else Heading.OTHER
+            groups[heading.value].append(option.get_help_record(ctx) or ("", ""))
         width = min(26, max(len(names) for records in groups.values() for names, _ in records))
         for name, records in groups.items():
             if records:
@@ -81,20 +81,20 @@ class Verb(click.Command):
 
 
 class Verbs(Verb, click.Group):
-    """A group of verbs that offers the nearest one for one that it has not."""
+    """A group of verbs that suggests the nearest one for an unknown verb."""
 
     command_class = Verb
     former: Mapping[str, str] = {}
-    """Former name of a verb -> its name now."""
+    """Former name of a verb -> its present name."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):  # whole sentences, which click would cut
-            formatter.write_dl([(name, one.get_short_help_str(200)) for name, one in found if one is not None])
+            formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in commands if command])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -115,7 +115,7 @@ def verbs(epilog: str | None = None) -> Callable[[Callable[..., Any]], Verbs]:
 
 
 def removed(name: str, reason: str, remedy: str) -> Callable[[F], F]:
-    """An option of former versions, with or without a value, which is refused with what to do instead."""
+    """Decorate a verb with an option of former versions, with or without a value, that is refused with a remedy."""
 
     def refuse(ctx: click.Context, _param: click.Parameter, given: str | None) -> None:
         if given is not None and not ctx.resilient_parsing:
@@ -125,5 +125,5 @@ def removed(name: str, reason: str, remedy: str) -> Callable[[F], F]:
 
 
 def rare(*names: str, heading: Heading = Heading.OTHER, **more: Any) -> Callable[[F], F]:
-    """An option that --help leaves out where its verb has many."""
+    """Decorate a verb with an option that --help leaves out where the verb has many."""
     return click.option(*names, cls=Option, heading=heading, usual=False, **more)

@@ -1,7 +1,7 @@
-"""``trexbench report --watch``: the page served on loopback, made again when a run ended, with what is measured now.
+"""``trexbench report --watch``: the page served on loopback, made anew whenever a run has ended, with the progress.
 
-It answers GET only, with the page, its state, and the documents and pages below the results directory. Nothing is
-written there. Each request has a thread and little time, so that none waits for a client that says nothing.
+It answers GET only, with the page, its state, and documents and pages below the results directory, and writes nothing.
+Each request has a thread of its own and little time, so that silent clients hold up nobody.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .output import note
 
 HOST = "127.0.0.1"
 LOOK_EVERY_S = 2.0
-"""The results directory is looked at again after so long, however often it is asked."""
+"""Shortest time between two looks at the results directory, however many requests there are."""
 SLOWEST_CLIENT_S = 5.0
-"""A request must be there after so long, and an answer be taken."""
+"""Longest time for a client to send its request, and to take the answer."""
 SLOWEST_NIGHT_S = 3 * 3600.0
-"""Another user's night whose file was last written so long ago, and what its longest cell takes, has been stopped."""
+"""Longest time, besides that of the longest cell, between two writes of another user's night that goes on."""
 NIGHTS = 10
-"""Nights that are looked at: the last ones written."""
+"""Number of nights to look at: the last ones written."""
 MOST_BYTES = 64 << 20
 SERVED = re.compile(r"(?!\.)[^/]+/(?!\.)[^/]+/(?!\.)[^/]+\.json|nights/(?!\.)[^/]+\.json|report-[^/]+\.html")
 """Paths below the results directory that are served: runs, nights, pages of older nights."""
@@ -52,17 +52,17 @@ HEADERS = {
 
 @dataclass
 class Site:
-    """The page, its state and files; several threads may ask at once."""
+    """The page, its state and files, for several threads at once."""
 
     results: Path
     make: Callable[[str, Warn], str]
-    """The page's HTML for a version, which the page compares with its state's."""
+    """Function that makes the page's HTML with its version, which the page compares with that of the state."""
     warn: Warn
     suite: str | None = None
-    """Only the nights of this suite count; None: all."""
+    """Suite whose nights count; None: all."""
     _lock: Lock = field(default_factory=Lock, init=False)
     _version: str = field(default="", init=False)
-    """Version of the results of which the page was made."""
+    """Version of the results from which the page was made."""
     _page: bytes = field(default=b"", init=False)
     _lines: list[str] = field(default_factory=list, init=False)
     _looked_s: float = field(default=-LOOK_EVERY_S, init=False)
@@ -70,7 +70,7 @@ class Site:
     """Warnings so far: each is given once, however often the results are looked at."""
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
-        """The type and the text of what is at a path; None: nothing."""
+        """Return type and contents of a path; None if there is nothing."""
         if path == "/":
             return "text/html; charset=utf-8", self.page()
         if path == "/state":
@@ -78,30 +78,30 @@ class Site:
         return self._file(unquote(path[1:]))
 
     def page(self) -> bytes:
-        """The page, made again if anything that it shows has changed."""
+        """Return the page, made anew if anything that it shows has changed."""
         with self._lock:
             self._renew()
             return self._page
 
     def state(self) -> dict[str, object]:
-        """version: of the page; lines: about the night that is under way, and why the page is not made again."""
+        """Return the page's version, and lines about the night under way and why the page is not up to date."""
         with self._lock:
             self._renew()
             return {"version": self._version, "lines": self._lines}
 
     def _renew(self) -> None:
-        """Look at the results, unless that was LOOK_EVERY_S ago at most. The first page raises; later ones stay."""
+        """Look at the results, at most every LOOK_EVERY_S. A page that cannot be made raises if it is the first."""
         if time.monotonic() - self._looked_s < LOOK_EVERY_S:
             return
         self._lines = []
         try:
-            found = find_nights(self.results, self._warn_once, newest=NIGHTS)
-            self._lines = list(self._progress([one for one in found if self.suite in (None, one[1].suite)]))
-            version = self._look([night for _, night in found])
+            nights = find_nights(self.results, self._warn_once, newest=NIGHTS)
+            self._lines = list(self._progress([(path, one) for path, one in nights if self.suite in (None, one.suite)]))
+            version = self._version_now([night for _, night in nights])
             if version != self._version:
                 self._page = self.make(version, self._warn_once).encode("utf-8", "replace")
                 self._version = version
-        except Exception as raised:  # half a file, a directory that is being moved: the next look may do
+        except Exception as raised:  # half a file, a directory that is being moved: the next look may succeed
             if not self._page:
                 raise
             error = as_bench_error(raised)
@@ -114,25 +114,26 @@ class Site:
             self._warned.add(text)
             self.warn(text)
 
-    def _look(self, nights: list[Night]) -> str:
-        found, others = scan(self.results), [one for one in nights if self.suite not in (None, one.suite)]
+    def _version_now(self, nights: list[Night]) -> str:
+        """Digest everything that the page shows."""
+        scanned, others = scan(self.results), [night for night in nights if self.suite not in (None, night.suite)]
         elsewhere = {attempt.path for night in others for record in night.cells for attempt in record.attempts}
-        passed_over = found.running | elsewhere
-        ended = sorted((path, stamp) for path, stamp in found.stamps.items() if path not in passed_over)
+        passed_over = scanned.running | elsewhere
+        ended = sorted((path, stamp) for path, stamp in scanned.stamps.items() if path not in passed_over)
         own = [(one.started, one.finished, one.error, len(one.failed)) for one in nights if one not in others]
         known = [written_ns(self.results / name) for name in (KNOWN_FILE, KNOWN_FOLDER)]
         known.append(written_ns(ratios_file(self.results)))
         return sha256(repr((ended, own, known)).encode()).hexdigest()[:16]
 
-    def _progress(self, found: list[tuple[Path, Night]]) -> Iterator[str]:
+    def _progress(self, nights: list[tuple[Path, Night]]) -> Iterator[str]:
         """Yield sentences about the night that is under way, or about another user's, whose locks may be hidden."""
-        ages_s = {path: time.time() - written_ns(path) / 1e9 for path, _ in found}
-        by_age = sorted((one for one in found if one[1].finished is None), key=lambda one: -ages_s[one[0]])
+        ages_s = {path: time.time() - written_ns(path) / 1e9 for path, _ in nights}
+        by_age = sorted(((path, one) for path, one in nights if one.finished is None), key=lambda one: -ages_s[one[0]])
         going = [*{night.suite: night for _, night in by_age if is_under_way(night.suite, self.results)}.values()]
-        latest = {night.suite: (path, night) for path, night in found}
+        latest = {night.suite: (path, night) for path, night in nights}
         theirs = [(path, night) for path, night in latest.values() if night.finished is None and is_of_another(path)]
-        strange = [night for path, night in theirs if night.error is None and ages_s[path] < _longest_s(night)]
-        for night in sorted(going or strange, key=lambda one: one.started)[-1:]:
+        strange = [night for path, night in theirs if night.error is None and ages_s[path] < _longest_pause_s(night)]
+        for night in sorted(going or strange, key=lambda night: night.started)[-1:]:
             yield from progress_lines(night, time.time())
             if not going:
                 yield "Another user began it: if it was stopped meanwhile, that cannot be seen from here"
@@ -151,13 +152,12 @@ class Site:
             return None
 
 
-def _longest_s(night: Night) -> float:
-    """Seconds between two writes of a night that goes on."""
+def _longest_pause_s(night: Night) -> float:
     return SLOWEST_NIGHT_S + max((night.cells[at].expected_s or 0.0 for at in night.left), default=0.0)
 
 
 def own_hosts(port: int) -> set[str]:
-    """The names by which a browser asks this server; port 80 goes without saying."""
+    """Return the Host headers of requests to this server; browsers leave out port 80."""
     names = (HOST, "localhost")
     return {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
 
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "trexbench", ""
 
     def handle(self) -> None:
-        """Answer one request. Its socket's timeout is for each byte, so a clock limits the whole of it."""
+        # The socket's timeout is for each byte: a timer limits the whole request.
         self._late = Timer(SLOWEST_CLIENT_S, self._hang_up)
         self._late.daemon = True
         self._late.start()
@@ -188,13 +188,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(403, "Another name than this server's", f"open {address}: other names could be anybody's")
             return
         try:
-            found = self.server.site.answer(urlsplit(self.path).path)
+            answer = self.server.site.answer(urlsplit(self.path).path)
         except ValueError:  # no address at all
-            found = None
-        if found is None:
+            answer = None
+        if answer is None:
             self.send_error(404)
             return
-        kind, text = found
+        kind, text = answer
         self.send_response(200)
         for name, value in {"Content-Type": kind, "Content-Length": str(len(text)), **HEADERS}.items():
             self.send_header(name, value)
@@ -220,13 +220,13 @@ class _Server(ThreadingMixIn, TCPServer):
 
 
 def watch(site: Site, port: int) -> None:
-    """Serve until a signal. port: 0 for a free one. The page is made before, so that its errors end the command."""
-    site.page()
+    """Serve the site until a signal. port: 0 for a free one."""
+    site.page()  # before anything is served, so that its errors end the command
     try:
         server = _Server(site, port)
     except OSError as error:
         reason = f"port {port} of {HOST} cannot be used: {error.strerror}"
-        raise ConfigError(reason, "name another with --port, or leave it out for a free one") from None
+        raise ConfigError(reason, "name another with --port, or leave --port out for a free one") from None
     with server:
-        note(f"page     http://{HOST}:{server.port}/ until Ctrl-C; it renews itself while a night runs")
+        note(f"page     http://{HOST}:{server.port}/ until Ctrl-C; it updates itself while a night runs")
         server.serve_forever()

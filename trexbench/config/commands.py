@@ -72,11 +72,9 @@ class Step:
     """A setting of the DUT."""
 
     what: Annotated[str, _word]
-    """Name of the setting, for messages."""
     run: Annotated[Argvs, commands]
     """Commands that make the setting."""
     check: Annotated[tuple[str, ...], command]
-    """Command that shows the setting."""
     matches: Annotated[str, pattern()]
     """Pattern found in the check's output if and only if the setting is made."""
     undo: Annotated[Argvs, commands]
@@ -94,7 +92,6 @@ class Probe:
     """A fact to read back and attest."""
 
     what: Annotated[str, _word]
-    """Name of the fact, for messages."""
     run: Annotated[tuple[str, ...], command]
     matches: Annotated[str, pattern()]
     """Pattern whose first group, or whole match, is the fact."""
@@ -144,6 +141,5 @@ class CommandsSettings:
     identity: Annotated[Probe | None, section(Probe, "an identity")] = None
     """Fact that changes whenever the DUT restarts."""
     clock_hz: Annotated[float | None, r.clock, "clock"] = None
-    """Clock rate of its CPUs."""
     tick_s: Annotated[float, r.seconds, "tick"] = 0.01
     """Unit of the CPUs' times."""

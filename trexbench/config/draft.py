@@ -28,12 +28,10 @@ class Draft:
     interfaces: Sequence[str] = ()
     """Interfaces of the DUT, in the order of the tester's ports; empty: the first free ones."""
     there: Sequence[str] = ()
-    """All interfaces that the DUT has."""
     free: Sequence[str] = ()
     """Interfaces without an address."""
     tester_ports: Sequence[int] = (0, 1)
     macs: Mapping[int, str] = field(default_factory=dict)
-    """Known MACs of the tester's ports."""
     speed: str | None = None
     queues: int | None = None
     """Largest number of receive queues of an interface."""

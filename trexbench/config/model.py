@@ -73,7 +73,6 @@ class Cable:
     """A cable between a port of the tester and an interface of the DUT."""
 
     tester: Annotated[int, r.integer(0, 127)]
-    """The tester's port index."""
     interface: Annotated[str, r.interface] = ""
     """The DUT's interface, named where anything needs it."""
     vlan: Annotated[tuple[int, ...], r.vlans] = ()
@@ -119,7 +118,6 @@ class Route:
     to: Annotated[Network, r.network]
     """Network behind the tester."""
     via: Annotated[Address, r.address]
-    """Address of the tester."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,6 @@ class PlanDefaults:
     """Rate and duration of the warm-up, as in 1kpps:10s."""
     warmup_s: Annotated[float | None, r.warmup(1, parse_duration), "warmup"] = None
     ramp_to: Annotated[Rate | None, r.rate] = None
-    """Target rate."""
     ramp_s: Annotated[float | None, r.seconds, "ramp_duration"] = None
     hold_s: Annotated[float | None, r.seconds, "hold"] = None
     confirm_s: Annotated[float | None, r.seconds, "confirm"] = None
@@ -197,11 +194,8 @@ class DutConfig:
     )
     plan: Annotated[PlanDefaults, plan_defaults] = field(default_factory=PlanDefaults)
     linux: Annotated[LinuxSettings, section(LinuxSettings, "a Linux DUT")] = field(default_factory=LinuxSettings)
-    """Settings of driver linux."""
     vpp: Annotated[VppSettings, section(VppSettings, "a VPP")] = field(default_factory=VppSettings)
-    """Settings of driver vpp."""
     pfsense: Annotated[PfsenseSettings, section(PfsenseSettings, "a pfSense")] = field(default_factory=PfsenseSettings)
-    """Settings of driver pfsense."""
     commands: Annotated[CommandsSettings, section(CommandsSettings, "commands")] = field(
         default_factory=CommandsSettings
     )
@@ -219,7 +213,6 @@ class DutConfig:
     twin: Annotated[TwinSpec | None, section(TwinSpec, "a twin")] = None
     notes: Annotated[str, r.text] = ""
     text: str = ""
-    """Text of the file."""
     variant: str | None = None
     """Variant that this is, see with_variant; None: without any."""
     called: str = ""

@@ -248,7 +248,7 @@ class CommonOptions:
     sim: Simulate the sender and the DUT (by its config's twin). Results are marked as simulated.
     configs_dir: Directory of the DUT configs.
     prefix: Prefix of the lab's namespaces, to run labs side by side: tbx2. Default: from the DUT's config.
-    speedup: With --sim: simulated seconds per real second (default {speedup:g}).
+    speedup: With --sim: simulated seconds per real second ({speedup:g}).
     seed: With --sim: seed of the noise; default: from the twin.
     label: Word stored with {kept}, to search and compare by: kernel-6.18.
     """

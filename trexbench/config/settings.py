@@ -86,7 +86,6 @@ class VppSettings:
     ``vmxnet3-0/0/4/0`` on the PCI device 0000:00:04.0.
     """
     socket: Annotated[str, _PATH] = "/run/vpp/cli.sock"
-    """Socket of VPP's CLI."""
     startup_conf: Annotated[str, _PATH] = "/etc/vpp/startup.conf"
     restart: Annotated[tuple[str, ...], _command] = ("systemctl", "restart", "vpp")
     """Command that restarts VPP, as a list of words."""

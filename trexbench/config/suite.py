@@ -181,7 +181,6 @@ class Suite:
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.known_by)]
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])] = ()
-    """Directions of packets: uni, bidir or both."""
     method: Annotated[str, _method] = "ramp"
     """Strategy by which each cell is measured."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()

@@ -184,4 +184,3 @@ class TcpTwinSpec:
     power: Annotated[TcpPowerSpec | None, r.section(TcpPowerSpec, "power")] = None
     variants: Annotated[tuple[tuple[str, TcpVariant], ...], _VARIANTS] = ()
     tunnel: TunnelSpec | None = None
-    """Tunnel of a variant."""

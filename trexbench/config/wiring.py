@@ -33,7 +33,6 @@ class FleetTester:
 
     name: Annotated[str, NAME]
     ports: Annotated[tuple[int, ...], r.integers(0, 127)]
-    """Numbers of its ports."""
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
     """Line rate of each port (L1 bit/s); None: as the DUTs'."""
 
@@ -51,9 +50,7 @@ class FleetSwitch:
     undone_if: Annotated[str | None, r.text] = None
     """Words in the output of ``unset`` that mean that nothing was left to undo."""
     timeout_s: Annotated[float, r.seconds, "timeout"] = 15.0
-    """Longest time of each command."""
     check: Annotated[tuple[str, ...] | None, command] = None
-    """Command that shows the port."""
     matches: Annotated[str | None, pattern()] = None
     """Pattern found in the check's output if and only if the port is in the VLAN."""
 
