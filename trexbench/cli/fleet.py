@@ -20,7 +20,7 @@ from ..core.history.rows import METRICS
 from ..core.units import format_duration, format_share
 from ..report.clean import clean
 from ..report.room import room_of, wrapped
-from ..report.sheet import Sheet, figure, format_sheet, make_sheet, of_count
+from ..report.sheet import figure, format_sheet, make_sheet, of_count
 from ..report.words import format_count
 from ..session.options import Setup, TesterChoice
 from .options import CONFIGS, ONLY, QUIET, SERVER, asked, complete_suites, formats, results_option
@@ -235,19 +235,19 @@ def _show_status(now: FleetNow, form: OutputForm) -> None:
         for each in now.testers
     )
     sheet = make_sheet(":tester; :state; :DUT; ::cell; :until, or since", rows, "testers", "Testers")
-    form.write(lambda out: "\n".join(_status_lines(now, sheet, room_of(out))), lambda: asdict(now), lambda: [sheet])
-
-
-def _status_lines(now: FleetNow, sheet: Sheet, room: int | None) -> Iterator[str]:
-    yield from format_sheet(sheet, room)
+    lines = []
     for lease in now.leases:
         over = ", expired: nobody has renewed it" if lease.is_over else ""
-        yield from wrapped([f"lease    {lease.dut} by {lease.tester} until {lease.until}{over}"], room)
+        lines.append(f"lease    {lease.dut} by {lease.tester} until {lease.until}{over}")
     for night in now.nights:
         words = f"{night.done} measured, {night.waiting} left, {len(night.failed)} failed"
-        yield from wrapped([f"night    {clean(night.night)}: {words}"], room)
-        for cell, why in night.failed.items():
-            yield from wrapped([f"failed   {clean(cell)}: {clean(why)}"], room)
+        lines.append(f"night    {clean(night.night)}: {words}")
+        lines += [f"failed   {clean(cell)}: {clean(why)}" for cell, why in night.failed.items()]
+
+    def text(out: TextIO) -> str:
+        return "\n".join([*format_sheet(sheet, room_of(out)), *wrapped(lines, room_of(out))])
+
+    form.write(text, lambda: asdict(now), lambda: [sheet])
 
 
 def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], fleet: Fleet, form: OutputForm) -> None:

@@ -27,6 +27,8 @@ SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
 """Default simulated seconds per real second of a run, and of a night's runs."""
 _PREFIX = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_HELP = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
+"""A line of a docstring that is a field's help, with the indented lines that continue it."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ def declared(cls: Any) -> dict[str, Field]:
     """
     hints = get_type_hints(cls, include_extras=True)
     defaults = {field.name: field.default for field in fields(cls)}
-    helps = {name: text for base in reversed(cls.__mro__) for name, text in _helps(base)}
+    docstrings = (cleandoc(base.__doc__ or "") for base in reversed(cls.__mro__))
+    helps = {name: " ".join(text.split()) for doc in docstrings for name, text in _HELP.findall(doc)}
     declared_in = {name: base for base in reversed(cls.__mro__) for name in get_annotations(base) if name in defaults}
     options = {}
     for name in dict.fromkeys(name for base in cls.__mro__ for name in get_annotations(base) if name in defaults):
@@ -118,12 +121,6 @@ def declared(cls: Any) -> dict[str, Field]:
         about, type_ = helps.get(name) or helps.get(f"no_{name}", ""), getattr(hints[name], "__origin__", hints[name])
         options[name] = Field(about, kind, form, type_, defaults[name], heading)
     return options
-
-
-def _helps(cls: type) -> list[tuple[str, str]]:
-    """Find the lines ``name: text`` in a class's docstring, with the indented lines that continue them."""
-    lines = re.findall(r"^(\w+): (.*(?:\n +.*)*)", cleandoc(cls.__doc__ or ""), re.MULTILINE)
-    return [(name, " ".join(text.split())) for name, text in lines]
 
 
 def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
-from ipaddress import (
-    IPv4Address,
-    IPv4Interface,
-    IPv4Network,
-    IPv6Address,
-    IPv6Interface,
-    IPv6Network,
-    ip_address,
-    ip_interface,
-    ip_network,
-)
 from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
@@ -26,9 +16,9 @@ from .yamltree import Value, raise_any, read_each
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Callable[..., object])
-Address = IPv4Address | IPv6Address
-Interface = IPv4Interface | IPv6Interface
-Network = IPv4Network | IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 A = TypeVar("A", Address, Interface)
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -236,7 +226,7 @@ def _no_ip(raw: str, what: str, v4: str, v6: str) -> ConfigError:
 
 def address(value: Value) -> Address:
     try:
-        return ip_address(value.text())
+        return ipaddress.ip_address(value.text())
     except ValueError:
         raise _no_ip(value.text(), "address", "100.65.1.2", "2001:2:0:1::2") from None
 
@@ -247,7 +237,7 @@ def interface_address(value: Value) -> Interface:
     try:
         if "/" not in raw:
             raise ValueError
-        own = ip_interface(raw)
+        own = ipaddress.ip_interface(raw)
     except ValueError:
         raise _no_ip(raw, "address with its prefix length", "100.65.1.1/24", "2001:2:0:1::1/64") from None
     network = own.network
@@ -261,11 +251,11 @@ def interface_address(value: Value) -> Interface:
 def network(value: Value) -> Network:
     raw = value.text()
     try:
-        return ip_network(raw)
+        return ipaddress.ip_network(raw)
     except ValueError:
         examples = "16.0.0.0/8", "2001:2:0:16::/64"
-        with contextlib.suppress(ValueError):
-            examples = (str(ip_network(raw, strict=False)),) * 2
+        with suppress(ValueError):
+            examples = (str(ipaddress.ip_network(raw, strict=False)),) * 2
         raise _no_ip(raw, "network", *examples) from None
 
 

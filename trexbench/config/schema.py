@@ -186,6 +186,7 @@ def _check_commands(value: Value, dut: DutConfig) -> Iterator[ConfigError]:
 
 
 def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigError]:
+    value = root.at("lab")
     if not dut.cables:
         yield root.missing(("ports",), "a lab")
         return
@@ -193,16 +194,16 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
         if not cable.interface:
             yield item.missing(("interface",), "a port of a lab")
     if dut.endpoints is None:
-        yield from idle(root.at("lab"), ("endpoints",), "a lab without endpoints", "take it out, or add endpoints:")
+        yield from idle(value, ("endpoints",), "a lab without endpoints", "take it out, or add endpoints:")
     if dut.in_vm:
         yield from _check_lab_vm(root, dut, lab.vm)
         return
-    yield from idle(root.at("lab"), ("vm",), f"lab.router: {lab.router}", "take it out, or write router: vm")
+    yield from idle(value, ("vm",), f"lab.router: {lab.router}", "take it out, or write router: vm")
     if lab.threaded and not lab.gro:
-        yield root.at("lab", "threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
+        yield value.at("threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
     if (lab.router == "vpp") != (dut.driver == "vpp"):
         router = "vpp" if dut.driver == "vpp" else "kernel"
-        yield root.at("lab").wrong(f"lab.router: {lab.router} with driver: {dut.driver}", f"write lab.router: {router}")
+        yield value.wrong(f"lab.router: {lab.router} with driver: {dut.driver}", f"write lab.router: {router}")
     elif lab.router == "vpp":
         base = VppSettings()
         for key in ("socket", "startup_conf", "restart", "workers"):
@@ -231,12 +232,13 @@ def _check_lab_vm(root: Value, dut: DutConfig, machine: LabVm) -> Iterator[Confi
     if machine.boot_s <= 0:
         yield value.at("vm", "boot").wrong("no machine starts in 0 s", "write the longest that it may take, as in 60s")
     if value.has("vm"):
+        vm = value.at("vm")
         if own:
-            yield from idle(value.at("vm"), ("guest",), "a machine with an image or kernel of its own", "take it out")
+            yield from idle(vm, ("guest",), "a machine with an image or kernel of its own", "take it out")
         if machine.image is not None:
-            yield from idle(value.at("vm"), ("kernel", "initrd", "append"), "a machine with image:", "take it out")
+            yield from idle(vm, ("kernel", "initrd", "append"), "a machine with image:", "take it out")
         elif (machine.kernel is None) != (machine.initrd is None):
-            yield value.at("vm").wrong("kernel and initrd belong together", "name both, or neither")
+            yield vm.wrong("kernel and initrd belong together", "name both, or neither")
 
 
 def _check_vm_nics(root: Value, dut: DutConfig, machine: LabVm, own: bool) -> Iterator[ConfigError]:
