@@ -155,10 +155,10 @@ def calibrate_(
 @UNSAFE
 def scheduler(scheduler: str | None, fleet: str, configs_dir: Path | None, insecure: bool) -> None:
     """Run the scheduler (Dask's) at which testers and nights meet, until interrupted."""
-    found, cluster = _joining(fleet, configs_dir, scheduler, insecure)
+    described, cluster = _joining(fleet, configs_dir, scheduler, insecure)
     from ..fleet.join import serve_scheduler
 
-    serve_scheduler(cluster, found.lease_s, note)
+    serve_scheduler(cluster, described.lease_s, note)
 
 
 @fleet.command()
@@ -174,8 +174,8 @@ def worker(
     insecure: bool,
 ) -> None:  # fmt: skip
     """Work as a tester until interrupted: measure what nights ask for, with the suites and DUTs described here."""
-    found, cluster = _joining(fleet, configs_dir, scheduler, insecure)
-    names = [each.name for each in found.testers]
+    described, cluster = _joining(fleet, configs_dir, scheduler, insecure)
+    names = [each.name for each in described.testers]
     if tester not in names:
         raise ConfigError(f"{fleet} has no tester {tester}", f"it has {', '.join(names)}")
     from ..fleet.cluster import require_dask
@@ -184,11 +184,11 @@ def worker(
 
     require_dask()
     setup = {**plain(choice), "configs_dir": str(configs_dir.resolve()) if configs_dir is not None else None}
-    duts = tuple(found.reach(found.duts)[tester])
-    file = str((HERE if "://" in fleet else Path(fleet)).resolve()) if found.switches else ""
+    duts = tuple(described.reach(described.duts)[tester])
+    file = str((HERE if "://" in fleet else Path(fleet)).resolve()) if described.switches else ""
     doubt = INSECURE if cluster.is_insecure else None
-    own = OwnSettings(tester, str(results.resolve()), setup, duts, found.digest, doubt, file)
-    keep_working(own, cluster, found.lease_s, note)
+    own = OwnSettings(tester, str(results.resolve()), setup, duts, described.digest, doubt, file)
+    keep_working(own, cluster, described.lease_s, note)
 
 
 @fleet.command()
@@ -209,11 +209,11 @@ def status(
     """
     from ..fleet.status import read_status
 
-    found = _with_scheduler(find_fleet(fleet, configs_dir, sim=True), scheduler)
-    cluster = found.cluster(insecure) if found.scheduler is not None else None
+    described = _with_scheduler(find_fleet(fleet, configs_dir, sim=True), scheduler)
+    cluster = described.cluster(insecure) if described.scheduler is not None else None
     while True:
         try:
-            now = read_status(found, cluster, results, warn)
+            now = read_status(described, cluster, results, warn)
         except BenchError as error:
             if not watch:
                 raise

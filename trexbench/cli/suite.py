@@ -175,10 +175,9 @@ def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, form: O
 
 def _plan_lines(jobs: Sequence[Job], sheet: Sheet, room: int | None) -> Iterator[str]:
     """Yield the sheet's rows, those of each session below a line about the DUT's configuration."""
-    rows = zip(jobs, format_sheet(sheet)[1:], strict=True)
-    for (dut, variant, count), session in groupby(
-        rows, lambda row: (row[0].cell.dut, row[0].cell.variant, row[0].cell.rx_queues)
-    ):
+    rows = zip((job.cell for job in jobs), format_sheet(sheet)[1:], strict=True)
+    for state, session in groupby(rows, lambda row: (row[0].dut, row[0].variant, row[0].rx_queues)):
+        dut, variant, count = state
         queues = "" if count is None else f" with {format_count(count, 'receive queue')} per port"
         in_variant = "" if variant is None else f" in variant {variant}"
         yield from wrapped([f"{dut} is configured{in_variant}{queues}"], room)

@@ -65,7 +65,7 @@ class Catalogue:
             return known[wanted]
         what = f"unknown {self.kind} {wanted!r}"
         if known:
-            raise ConfigError(what, f"{nearest(wanted, known)}there are: {', '.join(sorted(known))}")
+            raise ConfigError(what, f"{nearest(wanted, sorted(known))}there are: {', '.join(sorted(known))}")
         looked = ", ".join(map(str, self.directories(explicit))) or f"./{self.folder} and beside the package"
         raise ConfigError(f"{what}: no {self.folder} found in {looked}", f"point to a {self.folder} directory")
 

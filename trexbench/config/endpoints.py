@@ -126,7 +126,7 @@ class EndpointConfig(End):
     @property
     def hops(self) -> tuple[Address, ...]:
         """Next hop to the other host, one per family."""
-        return tuple(one.ip for one in self.dut.addresses) if self.dut is not None else self.gateway
+        return tuple(own.ip for own in self.dut.addresses) if self.dut is not None else self.gateway
 
 
 @dataclass(frozen=True)
@@ -159,16 +159,16 @@ class EndpointsConfig:
     def sides(self) -> tuple[End, ...]:
         """The DUT's interfaces towards the endpoints, each once, with all of its addresses."""
         merged: dict[str, tuple[Interface, ...]] = {}
-        for one in (self.client.dut, self.server.dut):
-            if one is not None:
-                merged[one.interface] = (*merged.get(one.interface, ()), *one.addresses)
+        for end in (self.client.dut, self.server.dut):
+            if end is not None:
+                merged[end.interface] = (*merged.get(end.interface, ()), *end.addresses)
         return tuple(End(name, addresses) for name, addresses in merged.items())
 
     def in_namespaces(self, prefix: str) -> EndpointsConfig:
         """Return these hosts in the namespaces of the lab with this prefix."""
         client, server = (
-            replace(one, transport=replace(one.transport, namespace=lab_namespace(prefix, role)))
-            for role, one, _ in self.roles
+            replace(host, transport=replace(host.transport, namespace=lab_namespace(prefix, role)))
+            for role, host, _ in self.roles
         )
         return replace(self, client=client, server=server)
 

@@ -68,7 +68,7 @@ def as_written(read: Any) -> Any:
     """Return the values of a section under the keys of its file."""
     if is_dataclass(read) and not isinstance(read, type):
         keys = {name: key for name, (key, _, _) in keys_of(type(read)).items()}
-        return {keys.get(name, name): as_written(value) for name, value in vars(read).items()}
+        return {keys.get(field.name, field.name): as_written(getattr(read, field.name)) for field in fields(read)}
     return [as_written(item) for item in read] if isinstance(read, tuple) else read
 
 

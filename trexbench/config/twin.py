@@ -26,10 +26,10 @@ def _port_limit(value: Value) -> float | Mapping[int, float]:
     """Read frames per second: one limit for every port, or by the tester's port, as in {0: 800kpps}."""
     if not isinstance(value.raw, Mapping):
         return r.pps(value)
-    for port, one in value.raw.items():
+    for port, limit in value.raw.items():
         if not re.fullmatch(r"0|[1-9][0-9]{0,2}", port):
-            raise one.wrong(f"{port[:80]!r} is not a port number", "write the tester's ports, as in {0: 800kpps}")
-    return {int(port): one.read(r.pps) for port, one in value.raw.items()}
+            raise limit.wrong(f"{port[:80]!r} is not a port number", "write the tester's ports, as in {0: 800kpps}")
+    return {int(port): limit.read(r.pps) for port, limit in value.raw.items()}
 
 
 def _rss_key(value: Value) -> str:

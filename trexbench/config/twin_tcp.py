@@ -47,8 +47,8 @@ def per_way(reader: Callable[[Value], float]) -> Callable[[Value], PerWay]:
 
     def read(value: Value) -> PerWay:
         if not isinstance(value.raw, Mapping):
-            one = reader(value)
-            return PerWay(one, one)
+            both = reader(value)
+            return PerWay(both, both)
         if {*value.raw} != {*WAYS}:
             raise ConfigError("neither one value nor one per direction", "write {forward: ..., reverse: ...}")
         return PerWay(*(value.at(way).read(reader) for way in WAYS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeVar
 
 from ..core.errors import ConfigError
@@ -74,7 +74,7 @@ class TwinVariant:
 
     def applied_to(self, twin: T) -> T:
         """Return the TwinSpec with the costs that are stated here."""
-        stated = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) is not None}
+        stated = {name: value for name, value in vars(self).items() if value is not None}
         return replace(twin, **stated)  # type: ignore[type-var]  # twin.py imports this module
 
 

@@ -148,7 +148,7 @@ class Wiring:
         cables = self.duts[dut].cables
         plugs = {self.plugged[end][0] for cable in cables if (end := f"{dut}:{cable.interface}") in self.plugged}
         testers = {box_of(end) for end, plug in self.plugged.items() if plug[0] in plugs} & self.testers.keys()
-        apart = [words for one in sorted(testers) if (words := self.speeds_apart(one, dut))]
+        apart = [words for tester in sorted(testers) if (words := self.speeds_apart(tester, dut))]
         return apart[0] if apart else "no tester is wired to all its ports"
 
 
