@@ -114,7 +114,7 @@ def empty_cells(count: int, testers: int, folder: Path) -> tuple[int, float, flo
     """Cells, milliseconds of CPU for each, seconds for all, and megabytes more at the end than after a tenth."""
     from trexbench.config.fleet import fleet_of
     from trexbench.fleet import task
-    from trexbench.fleet.night import FleetNight
+    from trexbench.fleet.schedule import FleetNight
     from trexbench.session.keep import Output
     from trexbench.session.options import Setup
     from trexbench.suite.jobs import begin_night

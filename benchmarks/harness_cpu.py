@@ -25,8 +25,8 @@ from trexbench.core.strategy.ramp import Ramp
 from trexbench.generator.trex.connect import ServerAddress, connect
 from trexbench.report.run.text import open_live
 from trexbench.results.store import RunWriter
+from trexbench.session.loop import run
 from trexbench.session.process import RunClock
-from trexbench.session.run import run
 
 CASES = ((2, 1.0, 3.0), (8, 0.1, 15.0))
 """Ports, seconds between samples, the aim in percent of a core."""

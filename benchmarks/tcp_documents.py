@@ -20,7 +20,7 @@ from _ratios import ROOT, SEEDED, note, options
 from trexbench.config.schema import read_dut
 from trexbench.core.dut.telemetry import Moment
 from trexbench.core.result import Status
-from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.simulate import SimulatedBench

@@ -22,7 +22,7 @@ from test_twin_truth import all_verdicts, beside, limited, verdicts
 from twins import Box, Twin, random_box, random_twin
 
 from trexbench.core.strategy.ramp import Ramp
-from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.core.verdict.parts import DirectionResult, Limit
 
 AIM = 0.95
 Make = Callable[[random.Random, int, float], Twin | Box]

@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from _ratios import SEEDED, note, options
 from faulty import Mixed, compare, random_mixed
 
-from trexbench.core.verdict.model import DirectionResult
+from trexbench.core.verdict.parts import DirectionResult
 
 
 def judge(number: int, seed: int) -> list[tuple[str, str, str]]:

@@ -28,13 +28,13 @@ from .core.load.sample import Sample
 from .core.result import RunResult
 from .core.strategy.base import LoadStep
 from .session.keep import Output, Show
+from .session.loop import Interrupted
 from .session.options import METHODS, Case, EfficiencyWish, NightWords, RampWish, SaturateWish, SearchWish, Setup
 from .session.request import make_request
-from .session.run import Interrupted
 from .session.series import measure, measure_series, rate_requests
 
 if TYPE_CHECKING:
-    from .review.compare import RunComparison
+    from .review.comparison import RunComparison
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -180,7 +180,7 @@ def run_suite(options: SuiteCall) -> Night:
         NightOptions, options, results=results, setup=setup, output=output, say=lambda _: None, instead=options
     )
     if options.fleet is not None:
-        from .fleet.night import by_fleet
+        from .fleet.schedule import by_fleet
 
         night = replace(night, by_fleet=by_fleet(options.name, options.fleet, night, options.insecure))
     return run_suite(options.name, night, options.only, options.resume).night
@@ -230,7 +230,7 @@ def compare(
     first: str, second: str, *, results: Place = "results", anyway: bool = False
 ) -> RunComparison | SetComparison:
     """Two documents direction by direction, or two sets of runs cell by cell, named as for `results compare`."""
-    from .review.compare import compare
+    from .review.comparison import compare
 
     return compare(first, second, Path(results), anyway, warn)
 

@@ -9,9 +9,9 @@ from .api import Keeping, Place, output_of, raise_error, with_options
 from .config.option import of_options
 from .core.tcp.result import TcpResult
 from .results import store
+from .session.tcp.legs import measure_tcp
 from .session.tcp.options import TcpSetup, TcpWish
 from .session.tcp.request import make_tcp_request
-from .session.tcp.run import measure_tcp
 
 
 @dataclass(frozen=True)

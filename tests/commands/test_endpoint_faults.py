@@ -20,7 +20,7 @@ from sshd import WHY_NOT, Sshd, eventually, running_sshd
 
 from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import ConfigError, DutError
-from trexbench.core.tcp.model import HostReading, Way
+from trexbench.core.tcp.plan import HostReading, Way
 from trexbench.endpoint import Embedded, Iperf3, TcpEngine
 from trexbench.transport import SshTransport
 

@@ -21,7 +21,7 @@ from trexbench.config.fleet import read_fleet
 from trexbench.core import errors
 from trexbench.core.errors import BenchError
 from trexbench.fleet.calibrate import FleetComparison
-from trexbench.fleet.night import FleetNight
+from trexbench.fleet.schedule import FleetNight
 from trexbench.results.nights import load_ratios
 from trexbench.review.find import all_rows
 from trexbench.session.keep import Output

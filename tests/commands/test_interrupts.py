@@ -133,7 +133,7 @@ def test_a_connection_that_a_signal_cut_short_is_closed() -> None:
 import gc, signal, time
 from trexbench.generator.trex import connect
 from trexbench.session.process import signals_as_exceptions
-from trexbench.session.run import Interrupted
+from trexbench.session.loop import Interrupted
 from trexbench.signals import uninterrupted
 from engine_fake import FakeEngine
 from trexbench.stlserver.rpc.server import StlServer

@@ -200,7 +200,7 @@ def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
 KILLS = scaled(20, 5)
 FIVE = TINY.replace("[64b]", "[64b, 1flow]").replace("[uni, bidir]", "[uni]")
 PRELOADED = [
-    "trexbench.suite.run",
+    "trexbench.suite.cells",
     "trexbench.session.simulate",
     "trexbench.generator.trex.ports",
     "trexbench.cli.suite",

@@ -19,7 +19,7 @@ import pytest
 from endpoints import payload, run
 
 from trexbench.core.errors import DutError
-from trexbench.core.tcp.model import HostReading, Way
+from trexbench.core.tcp.plan import HostReading, Way
 from trexbench.endpoint import Embedded, Iperf3, TcpEngine
 from trexbench.endpoint.engines import READY_S, LegPart
 from trexbench.endpoint.hosts import Agent

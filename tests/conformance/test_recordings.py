@@ -16,8 +16,8 @@ from trexbench.config.twin import TwinSpec
 from trexbench.stlserver.engine import BUCKETS_US
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.context import Context
-from trexbench.twin.engine import SimEngine
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.simulated import SimEngine
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "trex-v3.08"
 RECORDINGS = ("ramp-bidir", "imix-uni", "vms", "errors")

@@ -8,7 +8,7 @@ from typing import Any
 
 from tcp_runs import Path, make_leg, make_tcp_result
 
-from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.tcp.wan import Wan
 

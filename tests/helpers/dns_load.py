@@ -36,7 +36,7 @@ from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import METRICS, Figure, Metric, RunRow, header_of
 from trexbench.core.run import Run, noted_warnings
 from trexbench.core.typed import Amount, Count, Seconds, read_stored
-from trexbench.core.verdict.model import RunWarning
+from trexbench.core.verdict.parts import RunWarning
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import PARTS, Part
 from trexbench.report.plots import PlotAxis, PlotFigure, PlotLine

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from trexbench.core.tcp.model import HostReading, Leg, LegReadings, TcpPlan, Way
+from trexbench.core.tcp.plan import HostReading, Leg, LegReadings, TcpPlan, Way
 from trexbench.endpoint import EndpointHost, TcpEngine, run_leg
 from trexbench.endpoint.hosts import Agent
 from trexbench.transport import LocalTransport, Transport

@@ -19,8 +19,8 @@ from faulty_server import FaultyServer
 from trexbench.stlserver import __main__ as server
 from trexbench.stlserver.engine import simulated_ports
 from trexbench.stlserver.rpc.server import StlServer
-from trexbench.twin.engine import SimEngine
 from trexbench.twin.latency import Delay
+from trexbench.twin.simulated import SimEngine
 from trexbench.twin.world import Arrival
 
 

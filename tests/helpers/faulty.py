@@ -20,7 +20,7 @@ from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.strategy.ramp import Ramp
-from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.core.verdict.parts import DirectionResult, Limit
 from trexbench.twin.latency import Delay
 from trexbench.twin.router import TwinRouter
 from trexbench.twin.world import Arrival, Router

@@ -23,7 +23,7 @@ from trexbench.config.fleet import Cluster, fleet_of
 from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.night import CellState
 from trexbench.fleet.join import joined, serve_scheduler
-from trexbench.fleet.night import FleetNight
+from trexbench.fleet.schedule import FleetNight
 from trexbench.fleet.task import OwnSettings, measure_cell, measure_job
 from trexbench.fleet.worker import keep_working
 from trexbench.lock import RUN_DIR_ENV

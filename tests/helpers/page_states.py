@@ -28,7 +28,7 @@ from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
-from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, Way
 from trexbench.report.page.html import render
 from trexbench.results.nights import NightWriter
 from trexbench.results.store import RunWriter

@@ -23,8 +23,8 @@ import trexbench.generator.trex.ports
 import trexbench.report.run.picture
 import trexbench.session.keep
 import trexbench.session.simulate
-import trexbench.suite.nightly
-import trexbench.suite.run  # noqa: F401
+import trexbench.suite.cells
+import trexbench.suite.nightly  # noqa: F401
 from trexbench.cli import main
 from trexbench.generator.trex.client import load_client
 

@@ -52,11 +52,12 @@ from trexbench.core.load.sample import (
     StreamCounters,
 )
 from trexbench.core.result import RunResult
-from trexbench.core.strategy.table import STRATEGIES
+from trexbench.core.strategy.kinds import STRATEGIES
 from trexbench.core.tcp.cpu import CoreShare, HostShare, ProcessShare, ThreadShare
 from trexbench.core.tcp.intervals import Flow, Interval
 from trexbench.core.tcp.limit import TcpVerdict
-from trexbench.core.tcp.model import (
+from trexbench.core.tcp.path import TrafficPath
+from trexbench.core.tcp.plan import (
     HostReading,
     Leg,
     LegReadings,
@@ -68,12 +69,11 @@ from trexbench.core.tcp.model import (
     TcpPlan,
     ThreadTime,
 )
-from trexbench.core.tcp.path import TrafficPath
 from trexbench.core.tcp.result import FlowResult, LegSummary, LineCalibration, PingResult, TcpResult
 from trexbench.core.tcp.statistics import PingStatistics, Statistics
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.verdict.latency import Latency
-from trexbench.core.verdict.model import Analysis, DirectionResult, Goal, RunWarning, Stall, Trial
+from trexbench.core.verdict.parts import Analysis, DirectionResult, Goal, RunWarning, Stall, Trial
 from trexbench.core.verdict.streams import StreamLoss
 
 FOLDER_OF_PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"

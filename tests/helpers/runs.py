@@ -20,9 +20,9 @@ from trexbench.core.load.sample import LatencyCounters, PortCounters, Reading, S
 from trexbench.core.protocols import Sink
 from trexbench.core.result import RunResult, Status
 from trexbench.core.strategy.base import Strategy
-from trexbench.core.strategy.table import STRATEGIES
+from trexbench.core.strategy.kinds import STRATEGIES
 from trexbench.core.units import line_rate_pps
-from trexbench.session import run as runner
+from trexbench.session import loop as runner
 from trexbench.stlserver.engine import bucket_us
 
 GIGABIT = 1e9

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from trexbench.core.dut.rss import Spreading
 from trexbench.core.dut.telemetry import Observation, PortCount
-from trexbench.dut.model import Attestation, Change, Command, DutDriver, Wanted, attest, unmet
+from trexbench.dut.settings import Attestation, Change, Command, DutDriver, Wanted, attest, unmet
 from trexbench.transport import TIMEOUT_S, Transport
 
 Facts = Mapping[str, str]

@@ -25,8 +25,8 @@ from trexbench.lab.net import inside
 from trexbench.stlserver.engine import Engine
 from trexbench.stlserver.rpc.server import StlServer
 from trexbench.transport import open_transport
-from trexbench.twin.engine import SimEngine
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.simulated import SimEngine
 
 SERVER_VARIABLE = "TREXBENCH_TREX_SERVER"
 DIRECTORY_VARIABLE = "TREXBENCH_TREX_DIR"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trexbench.core.dut.telemetry import CpuTime, DropCount, DutReading, Moment, Observation, PortCount
-from trexbench.core.tcp.model import (
+from trexbench.core.tcp.plan import (
     HostReading,
     Leg,
     LegReadings,

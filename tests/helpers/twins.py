@@ -25,12 +25,12 @@ from trexbench.core.load.plan import Direction, Plan
 from trexbench.core.load.sample import PortCounters, Reading
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.ramp import Ramp
-from trexbench.session import run as runner
+from trexbench.session import loop as runner
 from trexbench.stlserver.engine import StreamSpec
 from trexbench.stlserver.state.stats import Stats
-from trexbench.twin.engine import SimEngine
 from trexbench.twin.latency import Delay
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.simulated import SimEngine
 from trexbench.twin.tester import frame_bytes
 from trexbench.twin.world import Arrival, Router
 

@@ -19,7 +19,7 @@ from trexbench.core.history.cell import TCP_KIND, Cell
 from trexbench.core.history.night import CellRecord, CellState
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import rows_of_tcp
-from trexbench.core.tcp.model import TcpMode, Way
+from trexbench.core.tcp.plan import TcpMode, Way
 from trexbench.report.page import html
 from trexbench.report.page.html import MOST_ROWS
 from trexbench.report.page.report import Report

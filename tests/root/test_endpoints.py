@@ -19,12 +19,12 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.core.errors import DutError, LabError, TesterBusy
 from trexbench.dut.apply import apply, revert
-from trexbench.dut.endpoints import endpoint_wanted
 from trexbench.dut.journal import FileJournal, state_dir
+from trexbench.dut.tcp_hosts import endpoint_wanted
 from trexbench.lab import Lab, LabSpec, down, endpoints, net, status
 from trexbench.session.dut import connect_dut
-from trexbench.session.tcp.endpoints import open_endpoints, revert_endpoints
-from trexbench.session.tcp.path import prove_bypass, prove_path
+from trexbench.session.tcp.hosts import open_endpoints, revert_endpoints
+from trexbench.session.tcp.proof import prove_bypass, prove_path
 
 ROOT = Path(__file__).parents[2]
 PREFIX = f"tbe{os.getpid()}"

@@ -24,15 +24,15 @@ from tools import trexbench
 from trexbench.config.lab import LabEndpoints
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
-from trexbench.core.tcp.model import Leg, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, TcpPlan, Way
 from trexbench.dut.apply import revert
-from trexbench.dut.endpoints import router_wanted
+from trexbench.dut.tcp_hosts import router_wanted
 from trexbench.lab import net
 from trexbench.session.dut import connect_dut
 from trexbench.session.process import RunClock
 from trexbench.session.tcp.bench import HostsBench
-from trexbench.session.tcp.endpoints import open_endpoints, revert_endpoints
-from trexbench.session.tcp.path import prove_path
+from trexbench.session.tcp.hosts import open_endpoints, revert_endpoints
+from trexbench.session.tcp.proof import prove_path
 from trexbench.session.temporary import Buffers
 
 PREFIX = f"tbsi{os.getpid()}"
@@ -157,7 +157,7 @@ import os
 from dataclasses import replace
 from trexbench.config.lookup import load_dut
 from trexbench.dut.apply import apply
-from trexbench.dut.endpoints import endpoint_wanted
+from trexbench.dut.tcp_hosts import endpoint_wanted
 from trexbench.session.dut import connect_dut
 config = load_dut({str(config.file)!r}).with_tunnel("6in4")
 wanted = endpoint_wanted(config, "server", tunnelled=True)

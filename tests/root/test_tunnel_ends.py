@@ -17,7 +17,7 @@ from sshd import eventually
 from wire import devices, ip, processes, told_to, wired
 
 from trexbench.core.errors import DutError
-from trexbench.core.tcp.model import Way
+from trexbench.core.tcp.plan import Way
 from trexbench.core.tcp.tunnel import KINDS, parse_tunnel
 from trexbench.endpoint import EndpointHost, TunnelEnd
 from trexbench.session.tcp.keys import make_keys

@@ -16,11 +16,11 @@ from tools import trexbench
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.core.errors import DutError
-from trexbench.core.tcp.model import Leg, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, TcpPlan, Way
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.session.process import RunClock
 from trexbench.session.tcp.bench import HostsBench
-from trexbench.session.tcp.endpoints import open_endpoints
+from trexbench.session.tcp.hosts import open_endpoints
 from trexbench.session.temporary import Buffers
 from trexbench.session.wan import carrier_of, open_line, require_wan
 
@@ -102,7 +102,7 @@ import os
 from trexbench.config.lookup import load_dut
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.dut import Wanted
-from trexbench.dut.endpoints import router_wanted
+from trexbench.dut.tcp_hosts import router_wanted
 from trexbench.session.dut import connect_dut
 from trexbench.session.wan import open_line
 config = load_dut({str(config)!r}).with_wan(parse_wan("50mbit"))

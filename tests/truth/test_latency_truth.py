@@ -10,8 +10,8 @@ import pytest
 from twins import stream
 
 from trexbench.config import twin as specs
-from trexbench.twin.engine import SimEngine
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.simulated import SimEngine
 
 FRAMES = 12_000
 LOW, HIGH = 0.9, 1.1

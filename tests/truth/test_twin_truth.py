@@ -13,7 +13,7 @@ from twins import Box, Twin, random_box, random_twin
 
 from trexbench.config import twin as spec
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.core.verdict.parts import DirectionResult, Limit
 
 RUNS = 30
 

@@ -15,7 +15,7 @@ from trexbench.core.load.sample import Phase, Reading
 from trexbench.core.load.windows import measured_windows
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.knee import find_sustained, scatter_pps
-from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.core.verdict.parts import Analysis, DirectionResult, Limit
 from trexbench.core.verdict.path import check_warmup
 
 K = 1e3

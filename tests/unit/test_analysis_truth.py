@@ -11,7 +11,7 @@ from runs import World, make_plan, simulate
 
 from trexbench.core.load.plan import Plan
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.core.verdict.parts import DirectionResult, Limit
 
 RUNS = scaled(200, 12)
 

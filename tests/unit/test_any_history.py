@@ -12,7 +12,7 @@ from runs import HeldClock, SimulatedGenerator, World, make_plan, make_result
 
 from trexbench.core.result import RunResult, Status
 from trexbench.report.run.text import format_brief, format_summary
-from trexbench.session.run import Outcome, run
+from trexbench.session.loop import Outcome, run
 
 SEEDS = range(scaled(400, 8))
 CUTS = 6

@@ -14,7 +14,7 @@ from trexbench.core.dut.telemetry import Observation
 from trexbench.core.errors import DutError, StoreError
 from trexbench.dut.apply import apply, revert, summary
 from trexbench.dut.journal import Entry, FileJournal, state_dir
-from trexbench.dut.model import Attestation, Change, Command
+from trexbench.dut.settings import Attestation, Change, Command
 
 WANTED = {"address": "100.65.1.1", "route": "16.0.0.0/8", "firewall": "off"}
 

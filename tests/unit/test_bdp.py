@@ -19,7 +19,7 @@ from trexbench.core.errors import ConfigError
 from trexbench.core.tcp.bdp import BdpRow, bdp_part, find_product, find_rows, tells_bdp
 from trexbench.core.tcp.laws import loss_bound, share_of_scale, window_rule
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import LegReadings, TcpEnvironment, TcpPlan, Way
+from trexbench.core.tcp.plan import LegReadings, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.units import tcp_payload_bps

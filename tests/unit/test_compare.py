@@ -15,7 +15,7 @@ from trexbench.core.load.plan import Direction
 from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
 from trexbench.report.compare import runs_compared
 from trexbench.results.document import encode
-from trexbench.review.compare import compare
+from trexbench.review.comparison import compare
 
 PLAN = make_plan(ramp_s=60.0, confirm_s=0.0)
 BOTH_WAYS = make_result(make_plan(bidir=True))

@@ -15,9 +15,9 @@ from trexbench.core.errors import StoreError
 from trexbench.core.load.sample import Conditions, CoreState, Sample, SenderCounters, sample_from_dict, stored
 from trexbench.core.result import from_document
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.verdict.model import Analysis, Limit
+from trexbench.core.verdict.parts import Analysis, Limit
 from trexbench.lab.conditions import CoreWatch
-from trexbench.session.run import run
+from trexbench.session.loop import run
 
 K = 1e3
 At = Callable[[float], Conditions]

@@ -20,9 +20,9 @@ from trexbench.core.result import from_document
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.units import line_rate_pps
-from trexbench.core.verdict.model import Limit
+from trexbench.core.verdict.parts import Limit
+from trexbench.session.loop import run
 from trexbench.session.request import build_plan
-from trexbench.session.run import run
 
 WEAK, STRONG = Direction(0, 1), Direction(2, 3)
 

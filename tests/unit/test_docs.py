@@ -19,7 +19,7 @@ from trexbench.cli.main import cli
 from trexbench.core.tcp import bdp, signs
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.verdict import blame, warnings
-from trexbench.core.verdict.model import Limit
+from trexbench.core.verdict.parts import Limit
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))

@@ -12,7 +12,7 @@ from trexbench.config.draft import UNKNOWN, Draft
 from trexbench.config.model import DRIVERS
 from trexbench.core.errors import BenchError, ConfigError
 from trexbench.dut import driver_of
-from trexbench.dut.model import ListedInterface, Listing
+from trexbench.dut.settings import ListedInterface, Listing
 from trexbench.session.draft import filled
 
 FILE = Path("mine.yaml")

@@ -16,7 +16,7 @@ from trexbench.config.model import DutConfig
 from trexbench.config.schema import dut_of
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.dut import Wanted
-from trexbench.dut.endpoints import endpoint_wanted, router_wanted
+from trexbench.dut.tcp_hosts import endpoint_wanted, router_wanted
 
 ROOT = Path(__file__).parents[2]
 PI = """driver: linux

@@ -21,7 +21,7 @@ from trexbench.core.dut.rss import MICROSOFT_KEY, PortHash, QueuePlace, Spreadin
 from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import ConfigError, DutError, NoInterface
 from trexbench.dut.journal import FileJournal
-from trexbench.dut.model import with_config_rss
+from trexbench.dut.settings import with_config_rss
 from trexbench.dut.vpp import changes as vpp
 from trexbench.dut.vpp.observe import observed
 from trexbench.dut.vpp.parse_show import parse_hardware, queue_packets

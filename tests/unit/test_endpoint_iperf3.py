@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mutate import LEAVES, mutate, places
 
-from trexbench.core.tcp.model import HostReading, ThreadTime
+from trexbench.core.tcp.plan import HostReading, ThreadTime
 from trexbench.endpoint.engines import with_streams
 from trexbench.endpoint.hosts import told_by
 

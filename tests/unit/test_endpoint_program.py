@@ -15,20 +15,20 @@ from endpoints import host
 
 from trexbench.config.schema import dut_of
 from trexbench.core.errors import BenchError, DutError, StoreError
-from trexbench.core.tcp.model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.typed import Status
-from trexbench.core.verdict.model import RunWarning
+from trexbench.core.verdict.parts import RunWarning
 from trexbench.dut import Attestation
 from trexbench.endpoint import run_program
 from trexbench.results.store import load_tcp
 from trexbench.session.keep import Output
+from trexbench.session.loop import Interrupted
 from trexbench.session.process import signals_as_exceptions
-from trexbench.session.run import Interrupted
 from trexbench.session.tcp.bench import HostsBench
-from trexbench.session.tcp.endpoints import Endpoint, Endpoints
+from trexbench.session.tcp.hosts import Endpoint, Endpoints
+from trexbench.session.tcp.legs import run_tcp
 from trexbench.session.tcp.request import TcpRequest
-from trexbench.session.tcp.run import run_tcp
 
 pytestmark = pytest.mark.portable
 

@@ -19,9 +19,9 @@ from drives import broken, measured, unneeded
 from trexbench.config.lookup import read_suite
 from trexbench.core.errors import StoreError
 from trexbench.core.fleet.lease import LeaseRecord
-from trexbench.core.verdict.model import RunWarning
+from trexbench.core.verdict.parts import RunWarning
 from trexbench.dut.journal import Entry, FileJournal
-from trexbench.dut.model import Change, Command
+from trexbench.dut.settings import Change, Command
 from trexbench.fleet import leases, stored, task
 from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.guard import now

@@ -22,7 +22,7 @@ from trexbench.fleet import reverting
 from trexbench.fleet.cluster import settings
 from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.leases import LeaseFolder, leased
-from trexbench.fleet.night import LEASED_S
+from trexbench.fleet.schedule import LEASED_S
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
 from trexbench.fleet.worker import FAILED, make_worker, own_address

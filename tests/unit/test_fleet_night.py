@@ -13,9 +13,9 @@ from trexbench.config.fleet import Fleet
 from trexbench.core.fleet.roster import choose_testers
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, CellState, Night
-from trexbench.fleet import night as nights
+from trexbench.fleet import schedule as nights
 from trexbench.fleet.leases import DutLeased
-from trexbench.fleet.night import DEATHS, LEASED_S, UNPLACED_S, FleetNight
+from trexbench.fleet.schedule import DEATHS, LEASED_S, UNPLACED_S, FleetNight
 from trexbench.fleet.task import CellOrder, CellOutcome
 
 pytestmark = pytest.mark.portable

@@ -13,7 +13,7 @@ from documents import changed_at
 from trexbench.core.errors import StoreError
 from trexbench.core.history.rows import rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import Way
+from trexbench.core.tcp.plan import Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
 from trexbench.results.iperf3 import joined_stream, run_from_iperf3

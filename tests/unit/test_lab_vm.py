@@ -31,8 +31,8 @@ from trexbench.lab.cpio import archive_of
 from trexbench.lab.state import Process, Server
 from trexbench.lock import RUN_DIR_ENV
 from trexbench.session.dut import connect_dut
+from trexbench.session.loop import Outcome
 from trexbench.session.measure import Session
-from trexbench.session.run import Outcome
 
 KERNEL = (Path("/k/vmlinuz"), Path("/k/initrd"))
 

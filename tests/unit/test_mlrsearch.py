@@ -13,9 +13,9 @@ from trexbench.config.model import PlanDefaults
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.analysis import analyse
+from trexbench.core.strategy.kinds import plan_from_dict, plan_to_dict
 from trexbench.core.strategy.mlrsearch import trials_of
-from trexbench.core.strategy.table import plan_from_dict, plan_to_dict
-from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.core.verdict.parts import DirectionResult, Limit
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import expected_s, make_request
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import TCP_KIND, Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night, night_from_dict, night_to_dict
-from trexbench.core.tcp.model import TcpMode, Way
+from trexbench.core.tcp.plan import TcpMode, Way
 from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, find_pages, load_nights, page_name, read_night
 
 pytestmark = pytest.mark.portable

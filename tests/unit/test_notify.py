@@ -20,7 +20,7 @@ from trexbench.core.errors import BenchError, ConfigError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows import RunRow, row_of, rows_of_tcp
-from trexbench.core.tcp.model import Leg, Way
+from trexbench.core.tcp.plan import Leg, Way
 from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
 
 pytestmark = pytest.mark.portable

@@ -26,7 +26,7 @@ from trexbench.core.history.rows import RunRow
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import Status
 from trexbench.core.strategy.base import LoadStep
-from trexbench.core.strategy.table import has_curve
+from trexbench.core.strategy.kinds import has_curve
 from trexbench.report.page.overlay import Older, find_curves, with_figures
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.results.index import open_index

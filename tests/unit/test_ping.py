@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
 from trexbench.host.ping import EchoReply, PingSeries, parse_ping, ping
-from trexbench.session.tcp.path import judge
+from trexbench.session.tcp.proof import judge
 
 IPUTILS = """PING 100.66.2.2 (100.66.2.2) 56(84) bytes of data.
 64 bytes from 100.66.2.2: icmp_seq=1 ttl=63 time=0.112 ms

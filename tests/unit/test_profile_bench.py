@@ -22,8 +22,8 @@ from trexbench.core.load.profile import MODES, FlowCount, Profile, resolve_mode
 from trexbench.generator.trex import profile_loader
 from trexbench.generator.trex.client import load_client
 from trexbench.generator.trex.profile_loader import PORT_MACS, decode, load_profile, timed_frames, write_pcap
+from trexbench.session.loop import Interrupted
 from trexbench.session.process import signals_as_exceptions
-from trexbench.session.run import Interrupted
 
 pytestmark = pytest.mark.portable
 

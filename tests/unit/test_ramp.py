@@ -20,7 +20,7 @@ from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.ramp import TRIALS_LOWER
 from trexbench.core.verdict.latency import find_latencies
-from trexbench.session.run import run
+from trexbench.session.loop import run
 
 
 def of(samples: Sequence[Sample], phase: Phase) -> list[Sample]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from trexbench.core.errors import DutChanged, DutLost, GeneratorLost
-from trexbench.dut.model import Attestation, Mismatch
+from trexbench.dut.settings import Attestation, Mismatch
+from trexbench.session.loop import Outcome
 from trexbench.session.measure import Session
-from trexbench.session.run import Outcome
 
 FOUND = Attestation("box", "pfsense", True, {})
 CHANGED = Attestation("box", "pfsense", True, {}, (Mismatch("firewall", "disabled", "enabled"),))

@@ -10,7 +10,7 @@ from tcp_runs import make_tcp_result
 
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows import rows_of_tcp
-from trexbench.core.tcp.model import TcpEnvironment, Way
+from trexbench.core.tcp.plan import TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.report.tcp.picture import compose_bdp, draw_tcp
 from trexbench.report.tcp.table import PublishedCell, format_table

@@ -9,7 +9,7 @@ import pytest
 from runs import World, make_plan, make_result
 from verbs import empty_directory, run  # noqa: F401
 
-from trexbench.core.verdict.model import RunWarning
+from trexbench.core.verdict.parts import RunWarning
 from trexbench.report.run.text import LINES, format_brief
 from trexbench.results.store import RunWriter
 

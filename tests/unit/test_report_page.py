@@ -45,7 +45,7 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.units import format_time
-from trexbench.core.verdict.model import RunWarning
+from trexbench.core.verdict.parts import RunWarning
 from trexbench.report.clean import clean
 from trexbench.report.events import events_of
 from trexbench.report.groups import DIFFERS, NOTHING_DIFFERS

@@ -15,7 +15,7 @@ from trexbench.core.history.cell import TCP_KIND, Cell
 from trexbench.core.history.night import CellState
 from trexbench.core.history.regression import Judgement
 from trexbench.core.history.rows import TCP_RATE, rows_of_tcp
-from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpMode, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpMode, Way
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.events import events_of
 from trexbench.report.page.grid import build_grid

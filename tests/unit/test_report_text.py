@@ -15,7 +15,7 @@ from runs import PROFILE, World, make_plan, make_result
 from trexbench.core.result import RunResult, Status, from_document
 from trexbench.core.run import find_damage
 from trexbench.core.units import nominal
-from trexbench.core.verdict.model import Limit, RunWarning
+from trexbench.core.verdict.parts import Limit, RunWarning
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.summary import summarise, traffic_words
 from trexbench.report.run.text import format_summary, print_summary

@@ -18,7 +18,7 @@ from trexbench.core.history.night import CellRecord, CellState
 from trexbench.core.history.rows import row_of, rows_of_tcp
 from trexbench.core.result import from_document
 from trexbench.core.tcp.bdp import find_rows
-from trexbench.core.tcp.model import TcpEnvironment, TcpMode, Way
+from trexbench.core.tcp.plan import TcpEnvironment, TcpMode, Way
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets_packets import search_sheet

@@ -16,7 +16,7 @@ from trexbench.core.errors import ConfigError
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.profile import Profile, full_mode_name
 from trexbench.core.names import is_name
-from trexbench.core.strategy.table import STRATEGIES
+from trexbench.core.strategy.kinds import STRATEGIES
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import Rate
 from trexbench.session.options import Case, Setup

@@ -19,7 +19,7 @@ from trexbench.core.errors import StoreError
 from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample
 from trexbench.core.result import RunResult, Status, from_document
 from trexbench.core.run import find_damage
-from trexbench.core.verdict.model import RunWarning
+from trexbench.core.verdict.parts import RunWarning
 
 counts = st.integers(0, 2**63)
 times = st.floats(0, 1e6)

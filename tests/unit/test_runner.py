@@ -17,9 +17,9 @@ from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase, Reading, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import LoadStep
-from trexbench.core.verdict.model import Limit
-from trexbench.session import run as runner
-from trexbench.session.run import SLACK_S, Interrupted, Outcome, run
+from trexbench.core.verdict.parts import Limit
+from trexbench.session import loop as runner
+from trexbench.session.loop import SLACK_S, Interrupted, Outcome, run
 
 SHORT = make_plan(warmup_s=2.0, ramp_s=8.0, hold_s=2.0, confirm_s=2.0)
 TIMED = replace(SHORT, latency_s=2.0)

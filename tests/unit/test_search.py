@@ -19,7 +19,7 @@ from trexbench.core.load.sample import CONFIRM_PHASES, Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.search import MOST_LOOKS
 from trexbench.core.verdict.belief import Bracket, LookResult, believe
-from trexbench.core.verdict.model import DirectionResult, Limit
+from trexbench.core.verdict.parts import DirectionResult, Limit
 from trexbench.report.run.summary import answer_words
 
 FORTH, BACK = Direction(0, 1), Direction(1, 0)

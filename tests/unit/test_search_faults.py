@@ -16,7 +16,7 @@ from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.units import format_share
-from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.core.verdict.parts import Analysis, DirectionResult, Limit
 
 CAPACITY = 7e5
 FORTH = Direction(0, 1)

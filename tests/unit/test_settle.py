@@ -16,7 +16,7 @@ from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import LoadStep
 from trexbench.core.strategy.ramp import Ramp
-from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.core.verdict.parts import Analysis, DirectionResult, Limit
 
 SEEDS = range(scaled(100, 6))
 

@@ -15,8 +15,8 @@ import pytest
 
 from trexbench.cli.output import save_picture
 from trexbench.session import process
+from trexbench.session.loop import Interrupted
 from trexbench.session.process import signals_as_exceptions
-from trexbench.session.run import Interrupted
 from trexbench.signals import ENDING, restore, uninterrupted
 
 pytestmark = pytest.mark.portable

@@ -16,8 +16,8 @@ from trexbench.core.load.sample import PortCounters, Reading, Sample, StreamCoun
 from trexbench.core.load.windows import RunWindows, find_skew_s
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.knee import find_loss, find_sustained
-from trexbench.core.verdict.model import Analysis, Limit
-from trexbench.session.run import run
+from trexbench.core.verdict.parts import Analysis, Limit
+from trexbench.session.loop import run
 
 SEEDS = scaled(12, 2)
 COUNTS = ("opackets", "obytes", "ipackets", "ibytes")

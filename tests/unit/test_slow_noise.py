@@ -15,7 +15,7 @@ from runs import SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.verdict.model import Limit
+from trexbench.core.verdict.parts import Limit
 
 
 class Wandering(SimulatedGenerator):

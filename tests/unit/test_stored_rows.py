@@ -38,8 +38,8 @@ from trexbench.core.history.cell import TCP_KIND, Cell  # noqa: E402
 from trexbench.core.history.known import Known, known_to_dict  # noqa: E402
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night  # noqa: E402
 from trexbench.core.history.rows import METRICS, UNFOLLOWED, Figure, RunRow  # noqa: E402
-from trexbench.core.tcp.model import TcpMode, Way  # noqa: E402
 from trexbench.core.tcp.path import TrafficPath  # noqa: E402
+from trexbench.core.tcp.plan import TcpMode, Way  # noqa: E402
 from trexbench.results import sql  # noqa: E402
 from trexbench.results.columns import column_names  # noqa: E402
 from trexbench.results.index import open_index  # noqa: E402

@@ -19,8 +19,8 @@ from trexbench.config.model import PlanDefaults
 from trexbench.core.history.rows import row_of
 from trexbench.core.result import Status, from_document
 from trexbench.core.strategy.base import phase_begun
+from trexbench.core.strategy.kinds import STRATEGIES, plan_from_dict, plan_to_dict
 from trexbench.core.strategy.saturate import Saturate
-from trexbench.core.strategy.table import STRATEGIES, plan_from_dict, plan_to_dict
 from trexbench.results.latest import find_latest
 from trexbench.results.store import RunWriter, load_run
 from trexbench.session.options import Case, Setup

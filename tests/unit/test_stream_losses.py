@@ -27,7 +27,7 @@ from trexbench.core.load.sample import (
 )
 from trexbench.core.load.windows import build_window, count_streams, find_unmarked
 from trexbench.core.result import RunResult, from_document
-from trexbench.core.verdict.model import Limit
+from trexbench.core.verdict.parts import Limit
 from trexbench.core.verdict.streams import lost_first, stream_names
 from trexbench.report.run.summary import stream_words, summarise
 

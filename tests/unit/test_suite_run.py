@@ -21,12 +21,12 @@ from trexbench.core.units import format_duration
 from trexbench.results.nights import NightWriter, load_nights, read_night
 from trexbench.results.store import load_run
 from trexbench.session.keep import Begun, Measured, Output, Underway, carry_out
+from trexbench.session.loop import Interrupted
 from trexbench.session.measure import Session
 from trexbench.session.options import Setup
 from trexbench.session.request import Request, expected_s
-from trexbench.session.run import Interrupted
+from trexbench.suite.cells import NightRun, night_code
 from trexbench.suite.jobs import Job, begin_night, labelled, make_jobs, resumed, sessions
-from trexbench.suite.run import NightRun, night_code
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULT = make_result()

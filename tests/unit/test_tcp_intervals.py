@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tcp_runs import Path, make_leg, without
 
 from trexbench.core.tcp.intervals import Flow, find_flows
-from trexbench.core.tcp.model import HostReading, Leg, LegReadings, TcpPlan, Way
+from trexbench.core.tcp.plan import HostReading, Leg, LegReadings, TcpPlan, Way
 
 FORWARD = Leg(Way.FORWARD)
 PLAN = TcpPlan(legs=(FORWARD,), time_s=10.0)

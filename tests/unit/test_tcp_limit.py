@@ -13,7 +13,7 @@ from tcp_runs import Path, make_tcp_result
 from trexbench.core.dut.runtime import ThreadRuntime
 from trexbench.core.dut.telemetry import QDISC_DROPS
 from trexbench.core.tcp.limit import TcpLimit, TcpVerdict
-from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, Way
 from trexbench.core.tcp.tunnel import CLIENT_DUT
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import tcp_payload_bps

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tcp_runs import Path, make_tcp_result
 
-from trexbench.core.tcp.model import TcpEnvironment
+from trexbench.core.tcp.plan import TcpEnvironment
 from trexbench.report.run.live import LINE_S
 from trexbench.report.tcp.live import TcpLive
 

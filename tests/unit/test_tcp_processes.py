@@ -12,7 +12,7 @@ from tcp_runs import Path, make_tcp_result
 
 from trexbench.core.tcp.cpu import bits_per_cpu_second, columns, mean_columns, process_shares, told_processes
 from trexbench.core.tcp.limit import TcpLimit, TcpVerdict
-from trexbench.core.tcp.model import Leg, Processes, ProcessTime, TcpEnvironment, Way
+from trexbench.core.tcp.plan import Leg, Processes, ProcessTime, TcpEnvironment, Way
 from trexbench.core.tcp.result import FlowResult, TcpResult, from_document
 from trexbench.report.tcp.text import format_tcp
 

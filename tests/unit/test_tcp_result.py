@@ -13,7 +13,7 @@ from trexbench.core.dut.telemetry import CpuTime, DutReading, Moment, Observatio
 from trexbench.core.errors import StoreError
 from trexbench.core.history.rows import RATE, TCP_RATE, rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import (
+from trexbench.core.tcp.plan import (
     HostReading,
     Leg,
     Processes,
@@ -25,7 +25,7 @@ from trexbench.core.tcp.model import (
 )
 from trexbench.core.tcp.result import TcpResult, from_document
 from trexbench.core.typed import Status
-from trexbench.core.verdict.model import RunWarning
+from trexbench.core.verdict.parts import RunWarning
 from trexbench.report.tcp.text import format_tcp, where_words
 from trexbench.results.document import checked_rows, encode
 

@@ -11,7 +11,7 @@ import pytest
 from trexbench.config.schema import read_dut
 from trexbench.core.dut.telemetry import Moment
 from trexbench.core.errors import ConfigError
-from trexbench.core.tcp.model import Leg, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, TcpPlan, Way
 from trexbench.core.tcp.wan import Wan
 from trexbench.session.tcp.options import TcpSetup, TcpWish
 from trexbench.session.tcp.request import TcpRequest, make_tcp_request

@@ -17,7 +17,7 @@ from verbs import Said
 from trexbench import api
 from trexbench.core.errors import StoreError
 from trexbench.core.history.night import Night
-from trexbench.core.tcp.model import Leg, TcpEnvironment, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
 from trexbench.results.document import read_sealed

@@ -16,9 +16,9 @@ from trexbench.config.suite import Instead
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.rows import rows_of_tcp
 from trexbench.core.load.profile import MODES
-from trexbench.core.strategy.table import STRATEGIES
+from trexbench.core.strategy.kinds import STRATEGIES
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document
 from trexbench.core.units import tcp_payload_bps
 from trexbench.report.tcp.text import format_tcp

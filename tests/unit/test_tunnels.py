@@ -22,7 +22,7 @@ from trexbench.config.suite import Instead
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.history.rows import rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import Leg, TcpEnvironment, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.tunnel import KINDS, Tunnel, parse_tunnel
 from trexbench.endpoint import TunnelEnd

@@ -22,8 +22,8 @@ from runs import HeldClock
 from twins import stream
 
 from trexbench.config.twin import TwinSpec
-from trexbench.twin.engine import SimEngine
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.simulated import SimEngine
 from trexbench.twin.world import Arrival
 
 CLOCK_HZ, CYCLES = 1e9, 1000.0

@@ -20,8 +20,8 @@ from trexbench.stlserver.engine import EngineCounters, EngineError, StreamSpec
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.context import Context
 from trexbench.stlserver.wire import Params
-from trexbench.twin.engine import SimEngine
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.simulated import SimEngine
 from trexbench.twin.tester import PortTraffic, Tally, frame_bytes
 from trexbench.twin.world import Arrival, Router
 

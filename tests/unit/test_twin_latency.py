@@ -18,10 +18,10 @@ from twins import shipped_twin, stream
 from trexbench.config import twin as specs
 from trexbench.config.twin import TwinSpec
 from trexbench.stlserver.engine import LatencyTotals, StreamSpec, bucket_us
-from trexbench.twin.engine import SimEngine
 from trexbench.twin.latency import Delay, LatencyGroup, Ring, service, standing
-from trexbench.twin.model import Costs, Demand, pace
 from trexbench.twin.router import TwinRouter
+from trexbench.twin.simulated import SimEngine
+from trexbench.twin.workers import Costs, Demand, pace
 from trexbench.twin.world import Arrival, Router
 
 TWINS = ("netgate-vpp", "netgate-linux", "netgate-pfsense", "lab-linux", "lab-vpp")

@@ -15,9 +15,9 @@ from twins import shipped_twin
 
 from trexbench.config.twin import BusSpec, RssSpec, TwinSpec
 from trexbench.core.dut.rss import MICROSOFT_KEY
-from trexbench.twin.model import Costs, Demand, pace
 from trexbench.twin.noise import normal
 from trexbench.twin.router import Rss, TwinRouter, place
+from trexbench.twin.workers import Costs, Demand, pace
 from trexbench.twin.world import Arrival
 
 PLAIN = TwinSpec(workers=2, clock_hz=1e9, packet_cycles=1000, ring=100, queues=2)

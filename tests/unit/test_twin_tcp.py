@@ -25,7 +25,7 @@ from trexbench.config.twin_tcp import (
 )
 from trexbench.config.variants import TwinVariant
 from trexbench.core.errors import ConfigError
-from trexbench.core.tcp.model import HEADER_BYTES, HostReading, Leg, TcpPlan, Way
+from trexbench.core.tcp.plan import HEADER_BYTES, HostReading, Leg, TcpPlan, Way
 from trexbench.core.tcp.wan import Wan
 from trexbench.twin.tcp import Instant, TcpTwin, opened
 from trexbench.twin.tcp_limits import QUEUE, TcpModel

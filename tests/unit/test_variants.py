@@ -19,9 +19,9 @@ from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, night_from_dict
 from trexbench.dut import Change, Command, Wanted
 from trexbench.dut.apply import of_others
-from trexbench.dut.endpoints import router_wanted
 from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.linux.firewall import RuleLoad, firewall_changes, load_of
+from trexbench.dut.tcp_hosts import router_wanted
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import PlanDefaults, request_of
 

@@ -14,7 +14,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.plan import Direction
 from trexbench.core.tcp.limit import TcpLimit
-from trexbench.core.tcp.model import Leg, Ping, TcpEnvironment, TcpMode, Way
+from trexbench.core.tcp.plan import Leg, Ping, TcpEnvironment, TcpMode, Way
 from trexbench.core.tcp.result import LineCalibration, from_document
 from trexbench.core.tcp.wan import Wan, format_size, parse_size, parse_wan, wrong_delay
 from trexbench.core.units import tcp_payload_bps

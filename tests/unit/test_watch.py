@@ -15,7 +15,7 @@ from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase, Sample, by_trial
 from trexbench.core.strategy.base import LoadStep
 from trexbench.host.power import PowerReading
-from trexbench.session.run import run
+from trexbench.session.loop import run
 from trexbench.session.watch import Watcher, WithMeter
 
 

@@ -28,7 +28,7 @@ from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.ramp import MAX_RECHECKS
 from trexbench.core.units import format_share
-from trexbench.core.verdict.model import Analysis, DirectionResult, Limit
+from trexbench.core.verdict.parts import Analysis, DirectionResult, Limit
 
 CAPACITY = 7e5
 

@@ -360,7 +360,7 @@ def revert_dut(target: Target, results: Path) -> None:
 def _revert(target: Target) -> list[tuple[str, Reverted]]:
     """Undo all changes in the journals of the DUT and its other hosts; return the outcome of each by its name."""
     from ..dut.apply import revert
-    from ..session.tcp.endpoints import revert_endpoints
+    from ..session.tcp.hosts import revert_endpoints
 
     def show(step: Change) -> None:
         _print_step(step, step.undo, back=True)

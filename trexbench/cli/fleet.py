@@ -122,7 +122,7 @@ def calibrate_(
     continue, with figures converted by the ratio, instead of starting anew.
     """
     from ..fleet.calibrate import FleetComparison
-    from ..fleet.night import by_fleet
+    from ..fleet.schedule import by_fleet
     from ..session.keep import Output
     from ..suite.night import NightOptions, check_twins, read_jobs
 

@@ -69,7 +69,7 @@ def compare(first: str, second: str, results: Path, anyway: bool, form: OutputFo
     """
     from ..report.compare import runs_compared, sets_compared
     from ..report.room import room_of
-    from ..review.compare import RunComparison, compare
+    from ..review.comparison import RunComparison, compare
 
     comparison = compare(first, second, results, anyway, note)
     if isinstance(comparison, RunComparison):

@@ -99,7 +99,7 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
         say = say_unless(quiet)
         night = of_options(NightOptions, words, results=results, setup=setup, output=output, say=say, instead=words)
         if fleet is not None:
-            from ..fleet.night import by_fleet
+            from ..fleet.schedule import by_fleet
 
             night = replace(night, by_fleet=by_fleet(name, fleet, night, insecure))
         return verb(name=name, night=night, **others)
@@ -200,8 +200,8 @@ def run(name: str, resume: bool, only: Sequence[str], night: NightOptions, form:
     The night is stored in results/nights/, its runs beside all others. After a kill at any moment, --resume measures
     the remaining cells, and the interrupted one again. Exit code: that of the first cell that failed.
     """
+    from ..suite.cells import night_code
     from ..suite.night import run_suite
-    from ..suite.run import night_code
 
     done = run_suite(name, night, only, resume).night
     form.write(None if form.is_shown else lambda out: _night_text(done), lambda: night_to_dict(done))

@@ -8,7 +8,7 @@ import click
 
 from ..config.option import SPEEDUP
 from ..core.errors import ConfigError
-from ..core.tcp.model import TUNNELS
+from ..core.tcp.plan import TUNNELS
 from ..session.tcp.options import WAYS, TcpSetup, TcpWish
 from ..session.tcp.request import make_tcp_request
 from .options import SHOWN, VERBOSE, Shown, asked, click_options, gathered, given
@@ -66,7 +66,7 @@ def tcp(wish: TcpWish, setup: TcpSetup, shown: Shown) -> int:
     The DUT's config names the hosts (`endpoints:`); a lab has its own. Pings, retransmits, round-trip times and the CPU
     time of each host are measured as well. Buffers are set on both hosts for their leg only, and restored.
     """
-    from ..session.tcp.run import measure_tcp
+    from ..session.tcp.legs import measure_tcp
     from .loads import output_of, present
 
     request = make_tcp_request(wish, setup)

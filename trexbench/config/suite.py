@@ -11,9 +11,9 @@ from typing import Annotated
 from ..core.errors import ConfigError
 from ..core.history.cell import TCP_KIND, Cell
 from ..core.load.profile import resolve_mode
-from ..core.strategy.table import STRATEGIES, has_curve
+from ..core.strategy.kinds import STRATEGIES, has_curve
 from ..core.tcp.cpu import COLUMNS
-from ..core.tcp.model import ENGINES, TcpMode, Way
+from ..core.tcp.plan import ENGINES, TcpMode, Way
 from ..core.tcp.wan import Wan
 from . import option as o
 from . import readers as r

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from ..core.errors import ConfigError
-from ..core.tcp.model import HEADER_BYTES
+from ..core.tcp.plan import HEADER_BYTES
 from ..core.units import format_share, parse_duration
 from . import readers as r
 from .yamltree import Value

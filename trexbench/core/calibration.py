@@ -12,7 +12,7 @@ import msgspec
 from .load.windows import measured_windows
 from .result import RunResult
 from .units import format_pps, format_share
-from .verdict.model import DirectionResult, Limit, RunWarning
+from .verdict.parts import DirectionResult, Limit, RunWarning
 
 NEAR_SHARE = 0.9
 """A DUT that carries more than this share of what its tester can may not have been the limit alone."""

@@ -26,13 +26,13 @@ from .load.windows import RunWindows
 from .run import Run, noted_warnings
 from .strategy.analysis import analyse, until_setback
 from .strategy.base import Strategy
-from .strategy.table import plan_from_dict, plan_to_dict, suffix_of
+from .strategy.kinds import plan_from_dict, plan_to_dict, suffix_of
 from .tcp.path import TrafficPath
 from .typed import Status as Status
 from .typed import version_of
 from .upgrade import upgrade
 from .verdict.latency import Latency, find_latencies, find_latency_warnings
-from .verdict.model import Analysis, DirectionResult, RunWarning, Stall
+from .verdict.parts import Analysis, DirectionResult, RunWarning, Stall
 from .verdict.streams import StreamLoss, find_stream_losses, find_stream_warnings
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from .errors import NoAnswer
 from .names import is_name, shown
 from .typed import Status
-from .verdict.model import RunWarning
+from .verdict.parts import RunWarning
 
 EMULATOR = "tcg"
 

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import to_builtins
 
 from .errors import ConfigError
-from .strategy.table import STRATEGIES
-from .tcp.model import TcpMode
+from .strategy.kinds import STRATEGIES
+from .tcp.plan import TcpMode
 from .tcp.wan import parse_wan
 
 _OFFER = ("line_rate_bps", "mean_frame_bytes", "line_rate_pps", "target_pps", "warmup_pps")

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from ..config.model import DRIVERS
 from ..transport import Transport
-from .model import Attestation, Change, Command, Dut, DutDriver, Mismatch, Wanted, not_attested
+from .settings import Attestation, Change, Command, Dut, DutDriver, Mismatch, Wanted, not_attested
 
 __all__ = ["Attestation", "Change", "Command", "Dut", "Mismatch", "Wanted", "not_attested"]
 

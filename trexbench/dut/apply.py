@@ -10,7 +10,7 @@ from ..core.errors import DutError
 from ..transport import Transport
 from ..transport.words import shown
 from .journal import Entry, Journal
-from .model import Attestation, Change, Command, Dut, Identified, counted
+from .settings import Attestation, Change, Command, Dut, Identified, counted
 
 RETRY_EVERY_S = 0.25
 ROUNDS = 3

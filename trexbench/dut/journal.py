@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.errors import StoreError
 from ..results.shared import shared_files
-from .model import Change
+from .settings import Change
 
 SCHEMA, VERSION = "trexbench/changes", 1
 STATE_DIR_ENV, JOURNAL_DIR_ENV = "TREXBENCH_STATE_DIR", "TREXBENCH_JOURNAL_DIR"

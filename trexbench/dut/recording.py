@@ -13,7 +13,7 @@ from ..config.model import DutConfig
 from ..core.errors import BenchError, DutError
 from ..transport import Completed, Running, Transport
 from ..transport.words import shown
-from .model import Dut
+from .settings import Dut
 
 SCHEMA, VERSION = "trexbench/dut-recording", 1
 MASKED = "***"

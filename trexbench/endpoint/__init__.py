@@ -8,6 +8,6 @@ from .held import PppEnd as PppEnd
 from .held import TunnelEnd as TunnelEnd
 from .held import lost_of as lost_of
 from .hosts import EndpointHost as EndpointHost
-from .run import run_leg as run_leg
-from .run import run_program as run_program
-from .run import watched_processes as watched_processes
+from .leg import run_leg as run_leg
+from .leg import run_program as run_program
+from .leg import watched_processes as watched_processes

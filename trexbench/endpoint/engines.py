@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import DutError
 from ..core.tcp.iperf3 import Told
-from ..core.tcp.model import HostReading, Leg, TcpPlan, Way
+from ..core.tcp.plan import HostReading, Leg, TcpPlan, Way
 from .hosts import Agent, EndpointHost, told_by
 
 READY_S = 15.0

@@ -16,7 +16,7 @@ import msgspec
 
 from ..core.errors import BenchError, DutError
 from ..core.tcp.iperf3 import Iperf3Output, Told, told_in
-from ..core.tcp.model import HostReading, Processes
+from ..core.tcp.plan import HostReading, Processes
 from ..host.linux import parse_stat
 from ..transport import Transport
 

@@ -26,7 +26,7 @@ from ..suite.jobs import Job
 from ..suite.night import NightOptions
 from .cluster import as_one_line, needs_of, testers_there
 from .leases import DutLeased
-from .night import LEASED_S, LOOK_EVERY_S, MISSING_LEASES, START_S, FleetNight, outcome_of
+from .schedule import LEASED_S, LOOK_EVERY_S, MISSING_LEASES, START_S, FleetNight, outcome_of
 from .task import CellOrder
 
 if TYPE_CHECKING:

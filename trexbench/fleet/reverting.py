@@ -17,7 +17,7 @@ from ..dut.journal import JOURNAL_DIR_ENV, FileJournal, journal_dir
 from ..results.store import safe_name
 from ..session.dut import connect_target
 from ..session.options import Target
-from ..session.tcp.endpoints import revert_endpoints
+from ..session.tcp.hosts import revert_endpoints
 from .guard import LeaseGuard
 from .leases import LeaseFolder, leased
 

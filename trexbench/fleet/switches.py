@@ -21,7 +21,7 @@ from ..core.errors import BenchError, DutError
 from ..core.patterns import find
 from ..dut.apply import revert, run
 from ..dut.journal import Entry, FileJournal
-from ..dut.model import Change, Command
+from ..dut.settings import Change, Command
 from ..session.dut import reached
 from ..transport import Transport
 from ..transport.words import shown

@@ -22,7 +22,7 @@ from ..core.errors import BenchError, ConfigError, StoreError
 from ..core.history.cell import Cell
 from ..core.load.profile import Mode
 from ..core.names import is_name
-from ..core.verdict.model import RunWarning
+from ..core.verdict.parts import RunWarning
 from ..files import link_new
 from ..results.nights import TESTERS
 from ..results.remote import address_of
@@ -30,8 +30,8 @@ from ..results.store import make_directory, safe_name
 from ..session.keep import Measured, Output
 from ..session.options import Setup
 from ..session.process import host_facts
+from ..suite.cells import RETRIED
 from ..suite.jobs import Job, make_job, of_night
-from ..suite.run import RETRIED
 from .guard import LeaseGuard
 from .leases import PATIENCE, Lease, LeaseFolder, SharedGuard, leased
 from .reverting import revert_changes

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.history.rows import METRICS, Metric, RunRow
 from ..core.units import format_share
-from ..core.verdict.model import Limit
+from ..core.verdict.parts import Limit
 from .clean import clean
 from .sheet import Head, Item, Sheet, figure, heads_of, make_sheet, of_text
 from .words import NONE, format_figure, format_whole

@@ -16,7 +16,7 @@ from textwrap import wrap
 
 from ..core.history.cell import Cell
 from ..core.units import format_bits, format_pps, format_scaled, format_time
-from ..core.verdict.model import Goal, Verdict
+from ..core.verdict.parts import Goal, Verdict
 from .clean import clean, escape_markdown
 from .room import wrapped
 from .words import NONE, format_change, format_loss

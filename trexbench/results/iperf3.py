@@ -20,11 +20,11 @@ from ..core.errors import StoreError
 from ..core.names import REMEDY, is_name, shown
 from ..core.tcp.intervals import REGULAR
 from ..core.tcp.iperf3 import Asked, Iperf3Output, Told, Whole, told_in
-from ..core.tcp.model import HostReading, Leg, LegReadings, StreamCount, TcpEnvironment, TcpPlan, Way
+from ..core.tcp.plan import HostReading, Leg, LegReadings, StreamCount, TcpEnvironment, TcpPlan, Way
 from ..core.tcp.result import TcpResult
 from ..core.typed import Status
 from ..core.units import format_bits, format_share
-from ..core.verdict.model import RunWarning
+from ..core.verdict.parts import RunWarning
 from .document import checked_rows
 
 _MOST = 1 << 53

@@ -27,7 +27,7 @@ from ..core.strategy.base import Strategy
 from ..core.strategy.ramp import Ramp
 from ..core.strategy.saturate import Saturate
 from ..core.units import L1_OVERHEAD_BYTES, parse_rate
-from ..core.verdict.model import RunWarning
+from ..core.verdict.parts import RunWarning
 
 MAX_SECONDS = 1_000_000
 _FRAMES = (60.0, 9300.0)

@@ -10,7 +10,7 @@ from ..config.draft import UNKNOWN, Draft
 from ..config.endpoints import TransportConfig
 from ..core.errors import BenchError, DutError
 from ..dut import driver_of
-from ..dut.model import Listing
+from ..dut.settings import Listing
 from ..generator.trex.connect import ServerAddress, describe
 from ..lock import run_dir
 from ..transport import Transport, open_transport

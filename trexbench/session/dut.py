@@ -16,9 +16,9 @@ from ..core.dut.telemetry import Observation
 from ..core.errors import DutError, GeneratorError, NoInterface
 from ..core.tcp.tunnel import DUT_SERVER
 from ..dut import Dut, Wanted, open_dut
-from ..dut.endpoints import router_wanted
 from ..dut.journal import FileJournal, Journal, NoJournal, journal_dir
 from ..dut.recording import Recording, RecordingTransport, record
+from ..dut.tcp_hosts import router_wanted
 from ..generator.trex.connect import ServerAddress, describe
 from ..lab.lab import facts_of, said_of
 from ..lab.spec import LabSpec

@@ -14,12 +14,12 @@ from ..core.load.sample import Sample
 from ..core.run import Run
 from ..core.strategy.base import LoadStep
 from ..core.typed import Status
-from ..core.verdict.model import RunWarning
+from ..core.verdict.parts import RunWarning
 from ..results.store import RunWriter
 from ..signals import uninterrupted
+from .loop import Interrupted, as_error
 from .options import RunRequest
 from .process import host_facts, utc_now
-from .run import Interrupted, as_error
 
 R = TypeVar("R", bound=Run)
 Say = Callable[[str], None]

@@ -18,14 +18,14 @@ from ..core.protocols import Clock
 from ..core.result import RunResult
 from ..core.strategy.base import Strategy
 from ..core.tcp.path import TrafficPath
-from ..core.verdict.model import RunWarning
+from ..core.verdict.parts import RunWarning
 from ..dut import Attestation
 from ..lab import RunningLab
 from ..lab.host import run_in_real_time
 from ..signals import uninterrupted
 from .keep import Begun, Measured, Output, Underway, carry_out, envelope_of
+from .loop import Interrupted, Outcome, Watch, run
 from .request import Request, build_plan
-from .run import Interrupted, Outcome, Watch, run
 from .wan import NetemLine
 from .watch import Observed, Watcher
 

@@ -19,10 +19,10 @@ from ..lab.conditions import watch_of
 from ..lab.net import returning
 from ..lock import locked
 from .dut import ConnectedDut, connect_dut, endpoint_of
+from .loop import Watch
 from .measure import Session
 from .process import RunClock, signals_as_exceptions
 from .request import Request, expected_s
-from .run import Watch
 from .testers import load, name_of_tester
 from .wan import NetemLine, open_line, require_wan
 from .watch import Observed

@@ -13,7 +13,7 @@ from ..config.model import MOST_QUEUES, DutConfig, PlanDefaults
 from ..config.suite import Instead
 from ..core.errors import ConfigError
 from ..core.units import Rate
-from ..core.verdict.model import RunWarning
+from ..core.verdict.parts import RunWarning
 
 METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
 """Strategy by method of searching."""

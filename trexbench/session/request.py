@@ -15,8 +15,8 @@ from ..core.load.plan import Direction, Offer, pair_directions
 from ..core.load.profile import MODES, Profile, resolve_mode, traffic_name
 from ..core.names import REMEDY, is_name, shown
 from ..core.strategy.base import Strategy
+from ..core.strategy.kinds import STRATEGIES
 from ..core.strategy.saturate import Saturate
-from ..core.strategy.table import STRATEGIES
 from ..core.tcp.tunnel import NO_TUNNEL, hosts_of, parse_tunnel
 from ..core.units import Rate, format_bits
 from .options import Case, RunRequest, Setup

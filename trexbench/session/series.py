@@ -12,10 +12,10 @@ from ..core.load.profile import mode_of_size
 from ..core.result import RunResult
 from ..core.units import Rate
 from .keep import Measured, Output
+from .loop import Interrupted
 from .opening import open_session
 from .options import Case, Setup
 from .request import Request, make_request, require_observed
-from .run import Interrupted
 
 DEFAULT_MODE = "1flow-64b"
 SETTLE_S = 3.0

@@ -19,8 +19,8 @@ from ..core.load.plan import pair_directions
 from ..generator.trex.connect import ServerAddress
 from ..signals import uninterrupted
 from ..stlserver.rpc.server import StlServer
-from ..twin.engine import SimEngine
 from ..twin.router import TwinRouter
+from ..twin.simulated import SimEngine
 from ..twin.vpp_runtime import Runtime
 from .process import HeldClock
 from .request import Request

@@ -12,7 +12,7 @@ from ..core.errors import BenchError
 from ..core.load.sample import Phase, Sample
 from ..core.protocols import Clock
 from ..core.strategy.base import LoadStep, Strategy
-from ..core.verdict.model import RunWarning
+from ..core.verdict.parts import RunWarning
 
 if TYPE_CHECKING:
     from ..host.power import PowerMeter
@@ -28,7 +28,7 @@ HELD = (Phase.HOLD, Phase.CONFIRM)
 
 
 class Observed(Protocol):
-    """A DUT whose counters can be read; see dut.model.Dut. May raise BenchError."""
+    """A DUT whose counters can be read; see dut.settings.Dut. May raise BenchError."""
 
     def observe(self, clear: bool = False) -> Observation: ...
 

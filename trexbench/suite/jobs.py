@@ -28,10 +28,10 @@ from ..session.opening import open_session
 from ..session.options import Case, Setup
 from ..session.process import utc_now
 from ..session.request import NIGHT_DEFAULTS, Request, expected_s, make_request, merged
+from ..session.tcp.legs import open_bench, run_tcp
 from ..session.tcp.options import TcpSetup, TcpWish
 from ..session.tcp.request import TcpRequest, make_tcp_request
 from ..session.tcp.request import expected_s as tcp_expected_s
-from ..session.tcp.run import open_bench, run_tcp
 
 TWIN_PACE = 100.0
 """Simulated seconds that a twin of packets computes per second at most, whatever the speed-up."""

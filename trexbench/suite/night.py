@@ -19,8 +19,8 @@ from ..results.remote import has_parquet
 from ..session.keep import Output
 from ..session.options import Setup
 from ..session.process import utc_now
+from .cells import NightRun
 from .jobs import Job, begin_night, find_unfinished, labelled, make_jobs, resumed
-from .run import NightRun
 from .underway import suite_lock
 
 MOST_NAMED = 3

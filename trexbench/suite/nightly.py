@@ -24,10 +24,10 @@ from ..results.store import load_rows, replace_file
 from ..review.judge import judge
 from ..review.report import collect, make_page
 from ..session.process import utc_now
+from .cells import night_code
 from .jobs import Job, begin_night, find_unfinished, resumed
 from .night import NightOptions, keep_judged, keep_rows, measure_night, read_jobs
 from .notify import check_textfile, post, summary, textfile, webhook_url, write_textfile
-from .run import night_code
 from .table import published_lines
 from .underway import suite_lock
 

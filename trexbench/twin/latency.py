@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..stlserver.engine import LatencyTotals, bucket_us
-from .model import Pace
 from .tester import Tally
+from .workers import Pace
 
 MOST_DRAWN = 64  # most frames of a step that get times of their own; beyond that, several share one
 _GOLDEN = 0.6180339887498949

@@ -12,8 +12,8 @@ from ..config.twin import RssSpec, TwinSpec
 from ..core.dut.rss import MICROSOFT_KEY, Toeplitz, queue_of
 from ..stlserver.engine import partners
 from .latency import Delay, Ring, Service, delays, service
-from .model import Feedback, QueueLoad, Solved, settle
 from .noise import mixed, normal
+from .workers import Feedback, QueueLoad, Solved, settle
 from .world import Arrival
 
 NOISE_S = 0.1  # time for which a worker keeps the speed that was drawn for it

@@ -15,7 +15,7 @@ from random import Random
 from zlib import crc32
 
 from ..core.dut.telemetry import CpuTime, DropCount, DutReading, Moment, Observation
-from ..core.tcp.model import HostReading, Leg, Ping, StreamCount, TcpPlan, ThreadTime, Way
+from ..core.tcp.plan import HostReading, Leg, Ping, StreamCount, TcpPlan, ThreadTime, Way
 from .noise import mixed, normal
 from .tcp_limits import BUS, LINE, LOSS, QUEUES, ROUTER, WAN, Carried, TcpModel, of_way, share, ways_of
 

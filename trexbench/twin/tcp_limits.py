@@ -9,7 +9,7 @@ from ..config.twin import TwinSpec
 from ..config.twin_tcp import PerWay
 from ..core.errors import ConfigError
 from ..core.tcp.laws import SENDABLE, loss_bound, share_of_scale
-from ..core.tcp.model import HEADER_BYTES, Leg, Way
+from ..core.tcp.plan import HEADER_BYTES, Leg, Way
 from ..core.tcp.wan import Wan
 
 LINE, BUS, ROUTER, WINDOW, ENDPOINT, PATH = "line", "bus", "router", "window", "endpoint", "path"

@@ -18,7 +18,7 @@ import msgspec
 from ..load.plan import Plan
 from ..load.sample import Phase, Sample
 from ..units import format_pps, format_share
-from ..verdict.model import RunWarning
+from ..verdict.parts import RunWarning
 from . import runtime
 from .losses import passed
 from .runtime import Budget, WorkerEfficiency

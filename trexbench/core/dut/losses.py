@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..load.plan import Direction
 from ..units import format_share
-from ..verdict.model import RunWarning
+from ..verdict.parts import RunWarning
 from .telemetry import DropCount, Observation
 
 FEW = 10

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..typed import Amount, Count
 from ..units import format_share
-from ..verdict.model import RunWarning
+from ..verdict.parts import RunWarning
 
 INPUT_STATES = frozenset({"polling", "interrupt wait", "disabled"})
 """States of nodes that fetch packets (input and pre-input nodes); a disabled one may have run before."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..units import format_share
-from ..verdict.model import RunWarning
+from ..verdict.parts import RunWarning
 from .flowspread import FlowSpread
 from .runtime import packets_of
 from .telemetry import Observation

@@ -12,7 +12,7 @@ from ..units import format_share
 from ..verdict.blame import BLAME_SHARE
 from ..verdict.evidence import find_evidence
 from ..verdict.knee import find_loss
-from ..verdict.model import Analysis, DirectionResult, Limit
+from ..verdict.parts import Analysis, DirectionResult, Limit
 from ..verdict.path import DRIFT, SIGMAS, find_path
 from .losses import AFTER, FEW, LossReport
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..result import RunResult
 from ..run import mark_of
-from ..strategy.table import suffix_of
-from ..tcp.model import TcpMode
+from ..strategy.kinds import suffix_of
 from ..tcp.path import TrafficPath
+from ..tcp.plan import TcpMode
 from ..tcp.result import TcpResult
 from ..units import format_pps, nominal
 

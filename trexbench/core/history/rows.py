@@ -13,11 +13,11 @@ from ..dut.cycles import Cost
 from ..result import RunResult, Status
 from ..run import EMULATOR, Run
 from ..tcp.limit import TcpLimit
-from ..tcp.model import Leg, TcpMode, Way
 from ..tcp.path import TrafficPath
+from ..tcp.plan import Leg, TcpMode, Way
 from ..tcp.result import LegSummary, TcpResult
 from ..verdict.latency import history_latency
-from ..verdict.model import Limit
+from ..verdict.parts import Limit
 from .cell import TCP_KIND, Cell, cell_of, placed, text_of
 
 

@@ -9,7 +9,7 @@ from statistics import median
 from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import Phase, Sample, find_setback
 from ..load.windows import RunWindows, measured_windows
-from ..verdict.model import Analysis, DirectionResult, Limit, RunWarning
+from ..verdict.parts import Analysis, DirectionResult, Limit, RunWarning
 from ..verdict.settle import find_trials, settle
 from ..verdict.warnings import find_warnings
 from .base import LoadStep, Strategy

@@ -16,7 +16,7 @@ from ..load.sample import CONFIRM_PHASES, LATENCY_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, measured_windows
 from ..units import format_share
 from ..verdict.evidence import find_evidence
-from ..verdict.model import DirectionResult, RunWarning, Stall, Verdict
+from ..verdict.parts import DirectionResult, RunWarning, Stall, Verdict
 
 Rates = Mapping[Direction, float]
 """Frames per second to offer in each direction; empty: send nothing."""
@@ -44,7 +44,7 @@ class Stage:
 class Strategy(Plan, ABC):
     """A plan that decides the next step, as a pure function of the samples so far; the first of them is the baseline.
 
-    A strategy is a frozen dataclass derived from this one, with an entry in core.strategy.table.
+    A strategy is a frozen dataclass derived from this one, with an entry in core.strategy.kinds.
     """
 
     kind: ClassVar[str]  # name in documents, in suites and on the command line

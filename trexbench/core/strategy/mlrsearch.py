@@ -13,7 +13,7 @@ from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window
 from ..units import format_duration, format_share
 from ..verdict.blame import blame, limit_without_loss, misses, without_loss
-from ..verdict.model import Goal, Limit, Verdict
+from ..verdict.parts import Goal, Limit, Verdict
 from ..verdict.settle import hold_of
 from .base import LoadStep, Stage, Strategy
 

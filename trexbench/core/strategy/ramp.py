@@ -16,7 +16,7 @@ from ..units import format_duration, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
-from ..verdict.model import DirectionResult, Limit, Verdict
+from ..verdict.parts import DirectionResult, Limit, Verdict
 from ..verdict.path import alike
 from .analysis import TRIALS_LOWER, analyse, next_trial
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first

@@ -15,7 +15,7 @@ from ..means import mean_uncertainty, student
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss
 from ..verdict.knee import find_loss
-from ..verdict.model import Limit, Verdict
+from ..verdict.parts import Limit, Verdict
 from ..verdict.path import AGREE
 from .base import LoadStep, Stage, Strategy
 

@@ -15,7 +15,7 @@ from ..load.windows import RunWindows, Window, last_windows, once
 from ..units import format_duration, format_pps, format_share
 from ..verdict.blame import blame, without_loss
 from ..verdict.evidence import STOOD
-from ..verdict.model import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
+from ..verdict.parts import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .analysis import TRIALS_LOWER, next_trial
 from .base import LoadStep, Rates, Stage, Strategy

@@ -12,7 +12,7 @@ from ..units import format_bits, format_share, format_time
 from .intervals import HOSTS
 from .laws import SENDABLE, last_integer, loss_bound, window_rule
 from .limit import TcpLimit
-from .model import Leg, StreamCount, Way
+from .plan import Leg, StreamCount, Way
 from .result import FlowResult, TcpResult, rate_of
 from .wan import Wan, format_size
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from ..dut.cycles import TIMES_APART, CpuShare
 from ..dut.telemetry import CpuTime, DutReading
-from .model import HostReading, LegReadings, Processes, TcpEnvironment, ThreadTime
+from .plan import HostReading, LegReadings, Processes, TcpEnvironment, ThreadTime
 
 
 @dataclass(frozen=True)

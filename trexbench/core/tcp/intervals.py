@@ -16,8 +16,8 @@ from statistics import fmean
 
 from ..means import of_known, whole_sum
 from ..units import format_share
-from ..verdict.model import RunWarning
-from .model import NOT_COUNTED, HostReading, LegReadings, StreamCount, TcpPlan, Way
+from ..verdict.parts import RunWarning
+from .plan import NOT_COUNTED, HostReading, LegReadings, StreamCount, TcpPlan, Way
 
 HOSTS = ("client", "server")
 REGULAR = (0.5, 1.5)

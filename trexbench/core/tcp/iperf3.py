@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from .model import StreamCount
+from .plan import StreamCount
 
 Whole = Annotated[float, msgspec.Meta(ge=-1, le=1e20)]
 

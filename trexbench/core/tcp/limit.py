@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..units import format_share
-from ..verdict.model import RunWarning
+from ..verdict.parts import RunWarning
 from . import signs
 from .signs import TcpEvidence
 from .window import TcpWindow

@@ -21,11 +21,11 @@ from ..means import of_known
 from ..run import Run, noted_warnings
 from ..typed import read_stored
 from ..units import LONGEST_S
-from ..verdict.model import RunWarning
+from ..verdict.parts import RunWarning
 from .cpu import HostShare, bits_per_cpu_second, process_shares, share_of_dut, share_of_host
 from .intervals import HOSTS, Flow, find_flows
 from .limit import TcpLimit, TcpVerdict, find_limit
-from .model import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way, around_plan
+from .plan import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way, around_plan
 from .signs import TcpEvidence
 from .statistics import PingStatistics, Statistics, combine, describe, describe_ping
 

@@ -11,7 +11,7 @@ from ..dut.telemetry import QDISC_DROPS, DutReading
 from ..units import format_bits, format_share, format_time, tcp_payload_bps
 from .cpu import CoreShare, HostShare
 from .intervals import HOSTS, Flow
-from .model import Leg, TcpEnvironment
+from .plan import Leg, TcpEnvironment
 from .window import TcpWindow, find_window
 
 BUSY = 0.95

@@ -8,7 +8,7 @@ from statistics import fmean, median
 from ..load.plan import Plan
 from ..load.windows import Window
 from ..units import format_pps, format_share
-from .model import Goal, Limit, Verdict
+from .parts import Goal, Limit, Verdict
 
 BLAME_SHARE = 0.01
 """The generator did not keep up if it sent this share less than asked, or if as large a share met a full queue; its

@@ -14,7 +14,7 @@ from ..load.sample import Phase, by_trial
 from ..load.windows import MEASURED_PHASES, RunWindows, Window, build_window, measured_windows, once
 from .blame import misses
 from .knee import find_loss
-from .model import Stall
+from .parts import Stall
 from .path import SOUND, FramePath, find_path
 
 SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)

@@ -18,7 +18,7 @@ from ..load.sample import LATENCY_PHASES, LatencyCounters, Phase, Sample, by_tri
 from ..load.windows import RunWindows
 from ..units import format_pps, format_share
 from .blame import misses
-from .model import RunWarning
+from .parts import RunWarning
 from .path import find_path
 from .settle import find_held
 

@@ -17,7 +17,7 @@ from ..load.windows import NOTHING_SHARE, RunWindows, Window, build_window
 from ..units import format_pps, format_share
 from .blame import blame, misses
 from .evidence import find_evidence
-from .model import Limit, Trial, Verdict
+from .parts import Limit, Trial, Verdict
 from .path import alike, find_path
 
 FAR_MORE = 2.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..load.plan import Direction
 from ..load.windows import MEASURED_PHASES, RunWindows, count_streams, find_spans, find_unmarked
 from .knee import find_sustained
-from .model import DirectionResult, RunWarning
+from .parts import DirectionResult, RunWarning
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..units import format_pps, format_share
 from .blame import BLAME_SHARE, misses
 from .evidence import Evidence, find_evidence
 from .knee import find_sustained
-from .model import DirectionResult, Limit, RunWarning, Stall
+from .parts import DirectionResult, Limit, RunWarning, Stall
 from .settle import find_held
 
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)

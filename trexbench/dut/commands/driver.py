@@ -17,7 +17,7 @@ from ...core.errors import ConfigError, DutError
 from ...core.patterns import LONGEST_TEXT, find, find_all
 from ...transport import TIMEOUT_S, Transport
 from ...transport.words import shown
-from ..model import Attestation, Change, Command, DutDriver, Mismatch, Wanted, attest, not_attested, unmet
+from ..settings import Attestation, Change, Command, DutDriver, Mismatch, Wanted, attest, not_attested, unmet
 
 _NOT_RUN = (126, 127)
 Checked = tuple[Step, str, str | None]

@@ -16,7 +16,7 @@ from ...config.model import DutConfig, Port, Route
 from ...config.readers import Address
 from ...core.errors import DutError
 from ...transport import TIMEOUT_S
-from ..model import Change, Command, Wanted, require_interfaces, resolver, same_family
+from ..settings import Change, Command, Wanted, require_interfaces, resolver, same_family
 
 Facts = Mapping[str, Any]
 

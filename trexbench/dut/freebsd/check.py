@@ -8,7 +8,7 @@ from ...config.model import DutConfig, Port, Route
 from ...config.readers import Address
 from ...core.units import format_bits
 from ...host.freebsd import device
-from ..model import Mismatch, Wanted, compare_route, ends_of, unmet
+from ..settings import Mismatch, Wanted, compare_route, ends_of, unmet
 from .changes import Facts, ends, firewall, forwarding, hop, stays, vlans
 
 _LOADER = "/boot/loader.conf.local"

@@ -16,7 +16,7 @@ from ...core.errors import DutError
 from ...host import freebsd as counters
 from ...host.files import number, read_files
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import (
+from ..settings import (
     LINK_WAIT_S,
     Attestation,
     Change,

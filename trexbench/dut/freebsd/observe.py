@@ -18,7 +18,7 @@ from ...core.dut.telemetry import CpuTime, Detail, DropCount, Gathering, Missing
 from ...core.errors import DutError
 from ...host import freebsd as parse
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import Wanted
+from ..settings import Wanted
 
 T = TypeVar("T")
 Counts = Mapping[str, Mapping[str, int]]

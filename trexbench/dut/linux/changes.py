@@ -13,7 +13,7 @@ from ...config.model import Port, Route
 from ...config.readers import Address
 from ...core.errors import DutError
 from ...core.load.plan import pair_directions
-from ..model import (
+from ..settings import (
     NO_DEVICE,
     Change,
     Command,

@@ -15,7 +15,17 @@ from ...core.errors import DutError
 from ...host.files import number, parse_cpus, read_files
 from ...host.linux import parse_driver, parse_interrupts, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import LINK_WAIT_S, Attestation, Change, DutDriver, ListedInterface, Listing, Wanted, attest, await_links
+from ..settings import (
+    LINK_WAIT_S,
+    Attestation,
+    Change,
+    DutDriver,
+    ListedInterface,
+    Listing,
+    Wanted,
+    attest,
+    await_links,
+)
 from . import parse
 from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, probes
 from .firewall import NFT, load_of, sysctl_file

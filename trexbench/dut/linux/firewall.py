@@ -14,7 +14,7 @@ from typing import Any
 from ...config.endpoints import PPP_INTERFACE
 from ...config.firewall import NONE, STATEFUL, TABLE
 from ...core.errors import DutError
-from ..model import Change, Command, Wanted
+from ..settings import Change, Command, Wanted
 
 Facts = Mapping[str, Any]
 Rules = Mapping[str, int]

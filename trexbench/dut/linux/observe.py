@@ -41,7 +41,7 @@ from ...core.errors import DutError
 from ...host import linux as parse
 from ...host.files import parse_cpus, read_lines
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..model import Wanted
+from ..settings import Wanted
 from .tuning import lab_of
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...core.tcp.model import HEADER_BYTES
-from ..model import NO_DEVICE, Change, Command, Wanted
+from ...core.tcp.plan import HEADER_BYTES
+from ..settings import NO_DEVICE, Change, Command, Wanted
 from .tuning import GONE, write
 
 TCP_SETTINGS = {

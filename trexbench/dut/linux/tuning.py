@@ -14,7 +14,7 @@ from ...config.settings import KEEP
 from ...core.dut.rss import PortHash, QueuePlace, Spreading
 from ...core.errors import DutError
 from ...host.files import mask, parse_cpus, parse_mask
-from ..model import Change, Command, Mismatch, Wanted, counted, unmet
+from ..settings import Change, Command, Mismatch, Wanted, counted, unmet
 
 Facts = Mapping[str, Any]
 

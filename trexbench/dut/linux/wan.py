@@ -11,7 +11,7 @@ from ...core.errors import DutError
 from ...core.tcp.wan import Wan, format_size
 from ...core.units import format_bits, format_share, format_time
 from ...host.linux import WAN_HANDLE, parse_json
-from ..model import Command
+from ..settings import Command
 from .parse import mapping_at
 
 NETEM, TBF = "netem", "tbf"

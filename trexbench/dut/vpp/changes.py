@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ...config.model import Port, Route
 from ...config.readers import Address, Interface
 from ...core.errors import ConfigError, DutError
-from ..model import Change, Command, Wanted, counted, same_family
+from ..settings import Change, Command, Wanted, counted, same_family
 from . import commands as vppctl
 from .commands import AF_PACKET, NATIVE, command
 from .conf import pci_of, with_queues, with_workers

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 
 from ...config.model import Port
-from ..model import Command, Wanted, resolver
+from ..settings import Command, Wanted, resolver
 from .parse_show import VppNeighbour
 
 AF_PACKET = "host-"

@@ -18,7 +18,7 @@ from ...core.errors import ConfigError
 from ...host.files import parse_cpus, read_files
 from ...host.linux import read_platform
 from ...transport import Transport, run_checked
-from ..model import (
+from ..settings import (
     LINK_WAIT_S,
     Attestation,
     Change,

@@ -10,7 +10,7 @@ from ...config.model import DutConfig, Route
 from ...core.errors import DutError, NoInterface
 from ...transport import TIMEOUT_S, Transport
 from ...transport.words import shown
-from ..model import ends_of
+from ..settings import ends_of
 from . import parse_show as show
 from .commands import NATIVE, linux_file, pci_device
 from .parse import FibEntry, parse_fib

@@ -11,8 +11,8 @@ from ...core.history.cell import EFFICIENCY, TCP_KIND, Cell
 from ...core.history.levels import NEEDED_NIGHTS, Delta, Usual, find_delta
 from ...core.history.night import CellRecord, CellState, Night
 from ...core.history.rows import COST, RunRow, cells_of
+from ...core.strategy.kinds import suffix_of
 from ...core.strategy.saturate import Saturate
-from ...core.strategy.table import suffix_of
 from ...core.units import format_pps, format_scaled, nominal
 from ..groups import too_few
 from ..words import NONE, format_change, format_count, format_figure, format_limit, format_whole, status_words

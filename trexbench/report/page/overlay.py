@@ -16,10 +16,10 @@ from ...core.load.plan import Direction
 from ...core.load.sample import Sample
 from ...core.load.windows import build_window, find_spans
 from ...core.result import RunResult
-from ...core.strategy.table import has_curve
+from ...core.strategy.kinds import has_curve
 from ...core.units import format_pps, format_share
 from ...core.verdict.latency import Latency
-from ...core.verdict.model import DirectionResult, Limit
+from ...core.verdict.parts import DirectionResult, Limit
 from ..run.costs import known_costs
 from ..run.summary import LIMIT_WORDS
 from ..words import format_bound, format_limit

@@ -11,7 +11,7 @@ from ...core.load.sample import Phase
 from ...core.result import RunResult
 from ...core.units import format_share, format_time
 from ...core.verdict.latency import Latency
-from ...core.verdict.model import DirectionResult, Goal
+from ...core.verdict.parts import DirectionResult, Goal
 from ..run.sizes import size_items, throughputs
 from ..run.summary import LIMIT_WORDS
 from ..run.text import HEADS, direction_items

@@ -11,7 +11,7 @@ from ...core.dut.cycles import CpuShare
 from ...core.history.cell import Cell
 from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import mean_columns
-from ...core.tcp.model import Way
+from ...core.tcp.plan import Way
 from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import Wan, format_size

@@ -25,7 +25,7 @@ from ...core.result import RunResult, Status
 from ...core.strategy.base import curve_windows
 from ...core.units import format_pps, format_time
 from ...core.verdict.latency import Latency
-from ...core.verdict.model import DirectionResult, Limit
+from ...core.verdict.parts import DirectionResult, Limit
 from ..palette import GREY, RED, find_look
 from ..words import format_limit, name_of, typeset
 from .live import WORDS

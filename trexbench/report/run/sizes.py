@@ -11,7 +11,7 @@ from ...core.load.plan import Direction
 from ...core.result import RunResult, Status
 from ...core.strategy.search import Search
 from ...core.units import format_pps, format_share, nominal
-from ...core.verdict.model import Limit
+from ...core.verdict.parts import Limit
 from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine, decades
 from ..room import wrapped
 from ..sheet import Head, Item, Sheet, figure, format_sheet, heads_of, make_sheet, of_bits, of_pps, raw_of

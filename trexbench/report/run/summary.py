@@ -14,7 +14,7 @@ from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
 from ...core.strategy.base import Strategy
 from ...core.units import format_bits, format_duration, format_pps, format_share, format_time, nominal
-from ...core.verdict.model import DirectionResult, Limit
+from ...core.verdict.parts import DirectionResult, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
 from ..sheet import of_interval
 from ..words import NONE, banners_of, format_bound, format_limit, name_of, or_dash, text_of

@@ -11,7 +11,7 @@ from typing import TextIO
 from ...core.load.sample import Phase
 from ...core.result import RunResult
 from ...core.units import format_pps
-from ...core.verdict.model import DirectionResult
+from ...core.verdict.parts import DirectionResult
 from ..clean import clean
 from ..room import room_of, wrapped
 from ..sheet import Head, Item, Sheet, format_sheet, make_sheet, of_interval, of_pps, of_share

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TextIO
 
-from ...core.tcp.model import HostReading, Leg, Way
+from ...core.tcp.plan import HostReading, Leg, Way
 from ...core.tcp.result import TcpResult
 from ...core.units import format_bits, format_duration, format_share, format_time
 from ..run.live import LINE_S, Rhythm

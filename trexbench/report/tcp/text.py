@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import HostShare, ProcessShare, told_processes
 from ...core.tcp.laws import SENDABLE, window_rule
-from ...core.tcp.model import TcpEnvironment, Way
+from ...core.tcp.plan import TcpEnvironment, Way
 from ...core.tcp.result import FlowResult, PingResult, TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import format_size

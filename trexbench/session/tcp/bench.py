@@ -11,17 +11,17 @@ from typing import Any
 from ...core.dut.telemetry import DutReading, Missing, Moment
 from ...core.errors import BenchError, DutError
 from ...core.protocols import Clock
-from ...core.tcp.model import HEADER_BYTES, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
+from ...core.tcp.plan import HEADER_BYTES, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import CLIENT_DUT
-from ...core.verdict.model import RunWarning
+from ...core.verdict.parts import RunWarning
 from ...endpoint import EndpointHost, run_leg, run_program, watched_processes
 from ...host.ping import ping_argv, ping_limit_s, read_ping
 from ...signals import uninterrupted
 from ..process import RunClock
 from ..temporary import Buffers
 from ..watch import Observed
-from .endpoints import Endpoints, open_endpoints
-from .path import prove_bypass, prove_path
+from .hosts import Endpoints, open_endpoints
+from .proof import prove_bypass, prove_path
 from .request import TcpRequest
 
 TICK_S, SHORTEST_TICK_S, TICKS = 5.0, 0.5, 10

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from ...config import option as o
 from ...core.errors import ConfigError
-from ...core.tcp.model import ENGINES, Way
+from ...core.tcp.plan import ENGINES, Way
 from ...core.tcp.wan import Wan, format_size
 
 LEAST_BUFFER, MOST_BUFFER = 4096, 2**31 - 1

@@ -9,7 +9,7 @@ from ...config.model import DutConfig
 from ...config.option import WAN, of_options
 from ...config.variants import NO_VARIANT
 from ...core.errors import ConfigError
-from ...core.tcp.model import TUNNELS, Leg, TcpPlan, Way
+from ...core.tcp.plan import TUNNELS, Leg, TcpPlan, Way
 from ..options import RunRequest
 from .options import LEAST_BUFFER, MOST_BUFFER, TcpSetup, TcpWish
 

@@ -10,8 +10,8 @@ from typing import Any
 from ...config.twin import TWIN_REMEDY
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import ConfigError
-from ...core.tcp.model import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
-from ...core.verdict.model import RunWarning
+from ...core.tcp.plan import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
+from ...core.verdict.parts import RunWarning
 from ...twin.tcp import TcpTwin
 from ...twin.tcp_limits import DEFAULT_CONGESTION, TcpModel
 from ..process import HeldClock

@@ -26,11 +26,11 @@ from ..core.units import seconds_of
 from ..results.nights import NightWriter
 from ..results.remote import address_of
 from ..results.store import make_directory
+from ..session.loop import Interrupted, as_error
 from ..session.process import signals_as_exceptions, utc_now
-from ..session.run import Interrupted, as_error
+from ..suite.cells import nothing_measured
 from ..suite.jobs import Job
 from ..suite.night import NightOptions, read_jobs
-from ..suite.run import nothing_measured
 from .cluster import RESUME, as_one_line, needs_of, on_this_machine, require_dask
 from .compared import ANSWER_S, ComparedTesters
 from .join import joined

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from ..core.errors import BenchError, ConfigError, DutError
-from ..core.tcp.model import HostReading, Leg, LegReadings, Processes, Seen, TcpPlan
+from ..core.tcp.plan import HostReading, Leg, LegReadings, Processes, Seen, TcpPlan
 from ..transport import Completed
 from .engines import ENGINES, GRACE_S, READY_S, LegPart, TcpEngine
 from .hosts import Agent, EndpointHost

@@ -11,7 +11,7 @@ from ..core.load.sample import Conditions, Phase, Sample, find_setback, find_sta
 from ..core.protocols import Clock, Generator, Sink
 from ..core.strategy.base import LoadStep, Strategy
 from ..core.verdict.latency import tagged_pps
-from ..core.verdict.model import RunWarning
+from ..core.verdict.parts import RunWarning
 from ..core.verdict.path import check_warmup
 from ..signals import Interrupted as Interrupted
 

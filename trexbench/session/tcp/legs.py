@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import BenchError, DutError
-from ...core.tcp.model import HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
+from ...core.tcp.plan import HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
 from ...core.tcp.result import LineCalibration, TcpResult
 from ...core.tcp.wan import PINGS, wrong_delay
-from ...core.verdict.model import RunWarning
+from ...core.verdict.parts import RunWarning
 from ...signals import uninterrupted
 from ..keep import Begun, Measured, Output, Say, Underway, carry_out, envelope_of
 from ..process import signals_as_exceptions

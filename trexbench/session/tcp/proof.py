@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...core.errors import DutError
 from ...host.ping import PingSeries, ping
 from ...transport import run_checked
-from .endpoints import Endpoint, Endpoints
+from .hosts import Endpoint, Endpoints
 
 COUNT, EVERY_S = 3, 0.2
 """Echo requests of one proof; 0.2 s is the shortest interval for users other than root."""

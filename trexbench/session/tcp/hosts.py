@@ -13,8 +13,8 @@ from ...config.model import DutConfig
 from ...core.tcp.tunnel import DUT_SERVER, NOT_READ, SIT
 from ...dut import Attestation, Change, Wanted, not_attested
 from ...dut.apply import Reverted, apply, revert, summary
-from ...dut.endpoints import endpoint_wanted, router_wanted
 from ...dut.journal import FileJournal, journal_dir
+from ...dut.tcp_hosts import endpoint_wanted, router_wanted
 from ...endpoint import EndpointHost
 from ...lab import Lab, LabSpec, RunningLab
 from ..dut import ConnectedDut, connect_dut

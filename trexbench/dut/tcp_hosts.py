@@ -9,7 +9,7 @@ from typing import Any
 from ..config.endpoints import End, EndpointsConfig
 from ..config.model import DutConfig, Neighbour, Port, Route
 from ..config.readers import Address, Interface
-from .model import TUNNEL_NAME, SixInFourEnd, Wanted
+from .settings import TUNNEL_NAME, SixInFourEnd, Wanted
 
 
 def router_wanted(config: DutConfig, host_facts: Mapping[str, Any] | None = None, tunnelled: bool = False) -> Wanted:

@@ -14,8 +14,8 @@ from ..core.history.night import Attempt, CellState, Night
 from ..core.units import format_duration
 from ..results.nights import NightWriter
 from ..session.keep import Output
+from ..session.loop import Interrupted, as_error
 from ..session.process import signals_as_exceptions, utc_now
-from ..session.run import Interrupted, as_error
 from .jobs import Job, sessions
 
 RETRIED = (GeneratorError, TesterBusy, LabError, DutLost, DutChanged)
