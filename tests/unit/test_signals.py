@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -42,6 +44,38 @@ def test_a_signal_where_python_drops_exceptions_comes_again() -> None:
         assert watch() is None
         time.sleep(5)
         pytest.fail("the signal was lost")
+
+
+IMPORTED = """
+import signal
+class Rude:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+class Named:
+    name = Rude()
+whole = True
+"""
+
+
+def test_a_signal_during_an_import_comes_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 makes a RuntimeError of what is raised where a class is made, which the night took for a defect."""
+    (tmp_path / "imported_once.py").write_text(IMPORTED)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Interrupted), signals_as_exceptions():
+        try:
+            assert importlib.import_module("imported_once").whole
+        finally:
+            sys.modules.pop("imported_once", None)
+        time.sleep(5)
+        pytest.fail("the signal was lost")
+
+
+def test_an_import_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "CLEANUP_S", 0.2)
+    (tmp_path / "imported_slowly.py").write_text("import signal, time\nsignal.raise_signal(2)\ntime.sleep(5)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Interrupted), signals_as_exceptions():
+        importlib.import_module("imported_slowly")
 
 
 def test_a_second_signal_does_not_disturb_the_clean_up() -> None:

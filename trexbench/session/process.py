@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from ..signals import ENDING, Interrupted, restore
@@ -134,13 +135,15 @@ def interruptible() -> Iterator[None]:
 class Ender:
     """A handler that raises Interrupted. For CLEANUP_S others are ignored; later ones end what still goes on.
 
-    Python drops exceptions raised while it collects garbage or finishes an import: then the signal is sent again.
+    Python drops exceptions raised while it collects garbage, or turns those raised within an import into others, which
+    a night would take for a cell's failure: in both cases the signal is sent again.
     """
 
     def __init__(self) -> None:
         self.interrupted: Interrupted | None = None
         """The last exception raised."""
         self._until_s = -math.inf
+        self._import_until_s = math.inf
         self._hook = sys.unraisablehook
 
     def accept(self) -> Interrupted | None:
@@ -148,10 +151,15 @@ class Ender:
         self._until_s = -math.inf
         return self.interrupted
 
-    def __call__(self, number: int, _frame: object) -> None:
-        if time.monotonic() < self._until_s:
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        now_s = time.monotonic()
+        if now_s < self._until_s:
             return
-        self._until_s = time.monotonic() + CLEANUP_S
+        if _within_import(frame) and now_s < self._import_until_s:
+            self._import_until_s = min(self._import_until_s, now_s + CLEANUP_S)
+            _thread.start_new_thread(self._send_again, (number,))
+            return
+        self._until_s, self._import_until_s = now_s + CLEANUP_S, math.inf
         name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         self.interrupted = Interrupted(name, 128 + number)
         raise self.interrupted
@@ -159,11 +167,20 @@ class Ender:
     def dropped(self, about: sys.UnraisableHookArgs) -> None:
         if isinstance(about.exc_value, Interrupted):
             # Not threading.Thread, whose start waits: the signal must not come before this has returned.
-            _thread.start_new_thread(self._send_again, (about.exc_value.exit_code - 128,))
+            _thread.start_new_thread(self._send_again, (about.exc_value.exit_code - 128, True))
         else:
             self._hook(about)
 
-    def _send_again(self, number: int) -> None:
+    def _send_again(self, number: int, dropped: bool = False) -> None:
         time.sleep(SOON_S)
-        self._until_s = -math.inf
+        if dropped:
+            self._until_s = -math.inf
         os.kill(os.getpid(), number)
+
+
+def _within_import(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
