@@ -329,7 +329,7 @@ def document(schema: str, parts: Sequence[Part]) -> Iterator[str]:
         if part.place:
             kind = getattr(part.owners[0], "kind", None) if part.place == "plan" else None
             yield f"### `{part.place}`{f': {kind}' if isinstance(kind, str) else ''}"
-            yield plain(part.owners[0].__doc__ or "") if part.owners else ""
+            yield from map(plain, (part.owners[0].__doc__ or "").split("\n\n")) if part.owners else ()
         meanings = [meanings_of(owner) for owner in part.owners]
         rows = []
         for key in keys_of(part):

@@ -46,10 +46,10 @@ ANALYSIS_VERSION = 16
 class RunResult(Run):
     """One run of packets."""
 
-    plan: Strategy
+    plan: Strategy  # what was to be offered, and what counts as loss
     profiles: Mapping[Direction, Mapping[str, Any]]  # by direction; in documents of version 1 the first one's only
     generator: Mapping[str, Any]  # kind, version, ports, client
-    samples: Sequence[Sample]
+    samples: Sequence[Sample]  # raw counters of the tester's ports
     telemetry: str = "off"  # when the DUT's counters were read: ``off``, ``hold``, ``ramp``
     dut_readings: Sequence[DutReading] = ()  # of these counters; a list that grows while the run goes on
     spread: FlowSpread | None = None  # prediction of the flows' spread over the DUT's queues and cores

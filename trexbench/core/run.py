@@ -24,13 +24,13 @@ def mark_of(simulated: bool, emulated: bool) -> str:
 class Run(ABC):
     """One run. The mappings hold JSON values."""
 
-    id: str
+    id: str  # start, DUT and mode in one word
     started: str  # UTC, ISO 8601, as ``finished``
-    status: Status
+    status: Status  # where the run stands
     command: Mapping[str, Any]  # options, suite, night, label, variant
     dut: Mapping[str, Any]  # name, driver, configuration, what was applied, what was read back
     host: Mapping[str, Any]  # where trexbench runs
-    finished: str | None = None
+    finished: str | None = None  # UTC; null until then
     reason: str | None = None  # why the run is incomplete
     simulated: bool = False  # no real packet was sent
     warnings: tuple[RunWarning, ...] = ()  # those noted during the run

@@ -59,10 +59,10 @@ class Cost:
     trial: int
     begin_s: float
     """On the run's clock, like end_s."""
-    end_s: float
+    end_s: float  # on the run's clock
     offered_pps: float
     """By the tester's count, like received_pps."""
-    received_pps: float
+    received_pps: float  # by the tester
     forwarded_pps: float
     """By the DUT's count of sent frames, else received_pps."""
     span_s: float = 0.0
@@ -73,13 +73,13 @@ class Cost:
     with_polling: float | None = None
     """With VPP's input nodes."""
     perf_cycles_per_packet: float | None = None
-    vectors_per_call: float | None = None
+    vectors_per_call: float | None = None  # VPP's, of all workers
     clock_hz: float | None = None
     """Clock that the budget is compared with."""
-    workers: tuple[WorkerEfficiency, ...] = ()
-    budgets: tuple[Budget, ...] = ()
-    cpus: tuple[CpuShare, ...] = ()
-    power_w: float | None = None
+    workers: tuple[WorkerEfficiency, ...] = ()  # VPP's
+    budgets: tuple[Budget, ...] = ()  # cycles that the workers had
+    cpus: tuple[CpuShare, ...] = ()  # shares of time
+    power_w: float | None = None  # the DUT's mean
     uj_per_packet: float | None = None
     """Energy of the whole box."""
     warnings: tuple[RunWarning, ...] = ()

@@ -42,10 +42,10 @@ Key = tuple[str, int | None, int | None]
 class LossPlace:
     """Frames whose loss one counter, or one stretch, accounts for."""
 
-    what: str
+    what: str  # the place in words
     kind: str
     """``counter``, or a stretch."""
-    frames: int
+    frames: int  # lost there
     share: float
     """Share of all lost frames."""
     directions: tuple[str, ...]
@@ -59,11 +59,11 @@ class LossPlace:
 class LossReport:
     """All lost frames of a run, by place."""
 
-    sent: int
-    lost: int
+    sent: int  # frames of the run
+    lost: int  # frames of these
     places: tuple[LossPlace, ...]
     """Largest first; their frames sum to ``lost``."""
-    sentence: str
+    sentence: str  # the places in words
     warnings: tuple[RunWarning, ...] = ()
 
 

@@ -20,7 +20,7 @@ class CpuTime:
     """One CPU's time since boot, in seconds."""
 
     cpu: Count
-    total_s: Amount
+    total_s: Amount  # since boot
     busy_s: Amount
     """Without idle, waiting for I/O, and time stolen by a hypervisor."""
     packet_s: Amount | None = None
@@ -35,18 +35,18 @@ class CpuTime:
 class PortCount:
     """Totals of the interface that faces the tester's ``port``; None: not reported."""
 
-    port: Count
-    rx_packets: Count | None
-    tx_packets: Count | None
+    port: Count  # the tester's port on the cable
+    rx_packets: Count | None  # received by the DUT
+    tx_packets: Count | None  # sent by the DUT
 
 
 @dataclass(frozen=True)
 class QueueCount:
     """Frames that one receive queue of the interface facing ``port`` has delivered."""
 
-    port: Count
+    port: Count  # the tester's port on the cable
     queue: Count
-    packets: Count
+    packets: Count  # total
 
 
 QDISC_DROPS = "tx qdisc drops"
@@ -59,7 +59,7 @@ class DropCount:
 
     name: str
     """The DUT's own, for example ``rx_missed_errors``."""
-    count: Count
+    count: Count  # frames, total
     port: Count | None = None
     """The tester's, which the interface faces."""
     queue: Count | None = None
@@ -77,8 +77,8 @@ class Detail:
 class Missing:
     """Something that could not be read from the DUT, and why, in words."""
 
-    what: str
-    reason: str
+    what: str  # the counter
+    reason: str  # why it could not be read
 
 
 @dataclass(frozen=True)
@@ -87,20 +87,20 @@ class Observation:
 
     at_s: Amount | None = None
     """The DUT's own clock when it read CPU times and packets, so that rates do not depend on the connection."""
-    cpus: tuple[CpuTime, ...] = ()
-    ports: tuple[PortCount, ...] = ()
-    queues: tuple[QueueCount, ...] = ()
-    drops: tuple[DropCount, ...] = ()
+    cpus: tuple[CpuTime, ...] = ()  # CPU times
+    ports: tuple[PortCount, ...] = ()  # packets by port
+    queues: tuple[QueueCount, ...] = ()  # packets by receive queue
+    drops: tuple[DropCount, ...] = ()  # frames that the DUT counted as lost
     threads: tuple[ThreadRuntime, ...] = ()
     """VPP's, since its counters were last cleared."""
     clock_hz: Amount | None = None
     """Clock of the counter in which VPP counts cycles."""
-    power_w: Amount | None = None
-    energy_j: Amount | None = None
+    power_w: Amount | None = None  # at that moment
+    energy_j: Amount | None = None  # total
     perf_hz: Amount | None = None
     """Cycles per second of all CPUs that forward, as ``perf stat`` counted them in the interval, if permitted."""
-    missing: tuple[Missing, ...] = ()
-    details: tuple[Detail, ...] = ()
+    missing: tuple[Missing, ...] = ()  # what could not be read
+    details: tuple[Detail, ...] = ()  # counters beside the DUT's usual ones
 
 
 class Moment(str, Enum):
@@ -120,14 +120,14 @@ class Moment(str, Enum):
 class DutReading:
     """An observation with its place in the run."""
 
-    moment: Moment
+    moment: Moment  # occasion of the reading
     t_s: Amount
     """The run's clock when reading began."""
-    took_s: Amount
-    observation: Observation
+    took_s: Amount  # how long it took
+    observation: Observation  # what was read
     phase: Phase | None = None
     """Phase of the samples around it, like the trial; None in silence."""
-    trial: Count = 0
+    trial: Count = 0  # its number; 0 outside of trials
 
 
 class Gathering:

@@ -52,24 +52,24 @@ class RunRow:
     """The limit of the worst direction: ``dut``, ``generator-tx`` ..."""
     traffic: str | None = None
     """Digest of the frames sent; for TCP a description."""
-    through: TrafficPath | None = None
-    line_rate_bps: float = 0.0
+    through: TrafficPath | None = None  # WAN, tunnel and PPPoE in the path
+    line_rate_bps: float = 0.0  # of one direction
     line_share: float = 0.0
     """The rate in line rates of one direction: up to 2 in both."""
     loss_threshold: float | None = None
     """None if losses decide nothing."""
     facts: str | None = None
     """SHA-256 of the facts read back from the DUT."""
-    suite: str | None = None
+    suite: str | None = None  # its name
     night: str | None = None
-    label: str | None = None
+    label: str | None = None  # the user's word
     accelerator: str = ""
     """QEMU's name of what ran the DUT's processor; empty: no virtual machine."""
     tester: str = ""
     """The fleet's tester; empty: the machine's own."""
     nodes: Mapping[str, float] = field(default_factory=dict)
     """Cycles per packet by VPP node, over all workers; without input nodes, which poll."""
-    warnings: int = 0
+    warnings: int = 0  # their number
 
     def __post_init__(self) -> None:
         """Mark the cell, even if the row was stored before cells had this mark."""

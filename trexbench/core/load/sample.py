@@ -41,13 +41,13 @@ class PortCounters:
     """One port's totals; None where the generator does not report them."""
 
     t_s: Number  # when they were read, on the run's clock
-    opackets: Count
+    opackets: Count  # frames sent
     obytes: Count  # FCS included, as in ibytes
-    ipackets: Count
-    ibytes: Count
+    ipackets: Count  # frames received
+    ibytes: Count  # octets received
     ierrors: Count  # frames that reached the port and were lost by the tester itself (imissed, no buffer)
-    oerrors: Count
-    link_up: bool = True
+    oerrors: Count  # frames that could not be sent
+    link_up: bool = True  # at that moment
     queue_full: Count | None = None  # how often the transmit queue was full
     cpu_percent: Number | None = None  # of the cores that send for the port
 
@@ -63,12 +63,12 @@ class LatencyCounters:
     sent: Count  # by this port
     received: Count  # on any port
     average_s: Seconds | None = None  # smoothed over the last seconds; TRex truncates it to whole microseconds
-    min_s: Seconds | None = None
-    max_s: Seconds | None = None
-    jitter_s: Seconds | None = None
+    min_s: Seconds | None = None  # since tagging began
+    max_s: Seconds | None = None  # since tagging began
+    jitter_s: Seconds | None = None  # RFC 3550
     histogram: Mapping[Annotated[int, Meta(ge=0, lt=1 << 40)], Count] = field(default_factory=dict)
-    out_of_order: Count = 0
-    duplicate: Count = 0
+    out_of_order: Count = 0  # frames
+    duplicate: Count = 0  # frames
 
 
 @dataclass(frozen=True)
@@ -196,16 +196,16 @@ def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: floa
 class StoredSample(Struct, omit_defaults=True):
     """A sample as stored in documents: the parts of its reading, and directions by name."""
 
-    phase: Phase
-    trial: Count
-    t_s: Number
-    asked_pps: Mapping[str, Seconds]
-    queue_full: Count | None
-    ports: Mapping[int, PortCounters]
-    latency: Mapping[int, LatencyCounters] = {}
-    conditions: Conditions | None = None
-    streams: Mapping[int, StreamCounters] = {}
-    senders: Mapping[int, SenderCounters] = {}
+    phase: Phase  # of the run
+    trial: Count  # its number, as of latency loads; 0 outside of trials
+    t_s: Number  # the run's clock when reading began
+    asked_pps: Mapping[str, Seconds]  # by direction, since the sample before
+    queue_full: Count | None  # how often a transmit queue was full, of all ports
+    ports: Mapping[int, PortCounters]  # by port
+    latency: Mapping[int, LatencyCounters] = {}  # by sending port
+    conditions: Conditions | None = None  # of a lab's cores
+    streams: Mapping[int, StreamCounters] = {}  # by sending port
+    senders: Mapping[int, SenderCounters] = {}  # by sending port
 
 
 def stored(sample: Sample) -> StoredSample:

@@ -41,10 +41,10 @@ class Way(str, Enum):
 class Leg:
     """One test of a run."""
 
-    way: Way
+    way: Way  # direction of the payload
     version: int = 4
     """IP version: 4 or 6."""
-    repetition: int = 1
+    repetition: int = 1  # from 1
     buffer_bytes: Count | None = None
     """Size that both hosts let a socket's buffers grow to (the last number of tcp_rmem, tcp_wmem); None: as found."""
     congestion: str | None = None
@@ -109,16 +109,16 @@ class TcpPlan:
     """Plan of a TCP run: each leg in turn, all with the same parameters."""
 
     legs: tuple[Leg, ...]
-    streams: int = 1
-    time_s: float = 60.0
-    interval_s: float = 1.0
+    streams: int = 1  # connections in parallel
+    time_s: float = 60.0  # length of a leg
+    interval_s: float = 1.0  # between readings
     omit_s: float = 0.0
     """Sent at the start of each leg, but not counted."""
     pings: int = 60
     """Echo requests sent idle before the legs, and again during the first leg of each way."""
     congestion: str | None = None
     """Congestion control asked for; None: the host's own."""
-    zerocopy: bool = False
+    zerocopy: bool = False  # the sender uses sendfile
     pinned: bool = False
     """Each host's program stays on one CPU of its config."""
     engine: str = "embedded"
@@ -294,7 +294,7 @@ class Ping:
     leg: Leg
     loaded: bool
     """Sent while the leg ran."""
-    sent: Count
+    sent: Count  # echo requests
     times_s: tuple[Amount, ...]
     """Round trips of the answers, in their order."""
 
@@ -310,14 +310,14 @@ class LegReadings:
     leg: Leg
     began_s: Amount
     """On the run's clock."""
-    client: tuple[HostReading, ...] = ()
-    server: tuple[HostReading, ...] = ()
+    client: tuple[HostReading, ...] = ()  # readings of its host
+    server: tuple[HostReading, ...] = ()  # readings of its host
     dut: tuple[DutReading, ...] = ()
     """The router's counters, on the run's clock."""
     program: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By host: name, version and congestion control of its program, as that reported them."""
     missing: tuple[Missing, ...] = ()
-    error: str | None = None
+    error: str | None = None  # why it ended early
     processes: Mapping[str, Processes] = field(default_factory=dict)
     """By host, ``dut`` included, as far as they were read."""
 

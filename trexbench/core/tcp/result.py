@@ -88,17 +88,17 @@ class LegSummary:
     """All repetitions of one kind of leg."""
 
     kind: Leg
-    repetitions: int
+    repetitions: int  # legs that it sums up
     rate_bps: float
     """The mean, of both directions together if there are two."""
     uncertainty_bps: float | None
     """Half of its 95 % interval."""
     limit: TcpLimit
     """That of the flow that says least about the DUT."""
-    link_bps: float | None
-    retransmitted: float | None
+    link_bps: float | None  # TCP payload that the slowest line carries
+    retransmitted: float | None  # share of the segments
     cores_per_gbps: float | None
-    power_w: float | None
+    power_w: float | None  # the DUT's mean
     idle_power_w: float | None
     """The DUT's, before the legs."""
     ping_idle_s: float | None

@@ -40,7 +40,7 @@ class Goal:
     relevant bounds.
     """
 
-    loss: float
+    loss: float  # the share that may be lost
     maximum_pps: float  # the estimate
     low_pps: float | None
     high_pps: float | None
@@ -52,14 +52,14 @@ class Goal:
 class Verdict:
     """A strategy's conclusion about one direction. The fields are explained in DirectionResult."""
 
-    limit: Limit
-    reasons: tuple[str, ...]
-    maximum_pps: float = 0.0
-    low_pps: float | None = None
-    high_pps: float | None = None
-    last_good_pps: float | None = None
-    first_bad_pps: float | None = None
-    saturated_at_s: float | None = None
+    limit: Limit  # what ended the direction
+    reasons: tuple[str, ...]  # evidence, in words
+    maximum_pps: float = 0.0  # the throughput, or the most that was carried
+    low_pps: float | None = None  # lower end of the interval
+    high_pps: float | None = None  # upper end of it
+    last_good_pps: float | None = None  # offered before sustained loss
+    first_bad_pps: float | None = None  # offered where sustained loss began
+    saturated_at_s: float | None = None  # on the run's clock
     goals: tuple[Goal, ...] = ()
 
     @property
@@ -80,10 +80,10 @@ class Trial:
 
     number: int
     offered_pps: float  # asked for; or sent, where the generator sent another rate
-    sent: int
-    received: int
-    loss: float | None
-    passed: bool
+    sent: int  # frames
+    received: int  # frames
+    loss: float | None  # share of them
+    passed: bool  # no more than the threshold was lost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +103,11 @@ class DirectionResult(Verdict):
     """
 
     direction: Direction
-    at_least: bool
+    at_least: bool  # the direction carried at least maximum_pps; the DUT was not its limit
     max_received_pps: float  # in any window; past the knee it may exceed maximum_pps
-    hold_loss: float | None
+    hold_loss: float | None  # share lost in the hold
     sent: int  # frames of the whole run, warm-up and trials included
-    received: int
+    received: int  # frames
     trials: tuple[Trial, ...]
 
     @property
@@ -121,9 +121,9 @@ class Stall:
 
     direction: Direction
     begin_s: float  # on the run's clock
-    length_s: float
+    length_s: float  # how long it lasted
     sent: int  # frames, while it lasted
-    lost: int
+    lost: int  # frames of these
     nothing_forwarded: bool  # for at least one window; then length_s follows from what was lost
 
 

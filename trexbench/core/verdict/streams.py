@@ -21,9 +21,9 @@ class StreamLoss:
 
     number: int  # its place in the profile, from 0
     frame_bytes: int  # with FCS
-    sent: int
-    received: int
-    loss: float | None
+    sent: int  # frames, in ramp and hold
+    received: int  # frames
+    loss: float | None  # share of them
     knee_loss: float | None  # in the first Plan.windows windows of the direction's sustained loss; None without that
     lossy_from_pps: float | None  # the direction's offered rate where the stream's own sustained loss begins
 
