@@ -9,6 +9,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -76,6 +77,14 @@ def test_a_thing_has_the_one_name_of_the_glossary() -> None:
 def test_the_documents_are_short() -> None:
     """A newcomer reads so many words in an evening."""
     assert sum(len(file.read_text(encoding="utf-8").split()) for file in (*DOCS, ROOT / "README.md")) <= 22_000
+
+
+def test_a_documented_class_exists() -> None:
+    text = "".join(file.read_text(encoding="utf-8") for file in DOCS)
+    named = re.findall(r"`([a-z_]+\.[a-z_.]+)\.([A-Z]\w+)`", text)
+    assert len(named) >= 2
+    for module, name in named:
+        assert hasattr(import_module(f"trexbench.{module}"), name), f"{module}.{name}"
 
 
 def sections(file: Path) -> list[str]:
