@@ -6,9 +6,10 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from bdp_runs import swept
@@ -39,7 +40,7 @@ from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.levels import Kind
 from trexbench.core.history.regression import Finding, Judgement, find_missing
-from trexbench.core.history.rows import COST, RATE, row_of
+from trexbench.core.history.rows import COST, RATE, RunRow, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
@@ -415,6 +416,26 @@ def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_curve_to_a_maximu
     assert "Cycles per packet at given rates" in text and f"{row.cell}: 584 cycles/packet" in text
     assert "\u2265 " not in text, "no bound of a maximum"
     assert report.curves == ()
+
+
+def test_the_documents_of_all_runs_are_found_in_one_pass() -> None:
+    """A year has many rows, and a cell that is no longer measured has its last one at their beginning."""
+    passes = list[str]()
+
+    class Rows(list[RunRow]):
+        def __iter__(self) -> Iterator[RunRow]:
+            passes.append("forward")
+            return super().__iter__()
+
+        def __reversed__(self) -> Iterator[RunRow]:
+            passes.append("backward")
+            return super().__reversed__()
+
+    rows = [make_row(f"dut{at}") for at in range(5)]
+    runs = {row.cell: replace(make_run(row.cell), started=row.started) for row in rows}
+    report = Report(Rows(rows), runs=runs, below="results/")
+    links = [report.link_of(run) for run in runs.values()]
+    assert links == [f"results/{quote(row.path)}" for row in rows] and len(passes) == 1
 
 
 def test_a_hostile_table_keeps_its_columns_in_markdown() -> None:

@@ -190,9 +190,12 @@ class Report:
     def link_of(self, run: Run) -> str | None:
         """Address of the document of a run that is shown, relative to the page; None: it is not linked."""
         cell = next(cell for cell, one in self._shown if one is run)
-        paths = (row.path for row in reversed(self.rows) if (row.cell, row.started) == (cell, run.started))
-        path = next(paths, None)
+        path = self._paths.get((cell, run.started))
         return None if self.below is None or path is None else self.below + quote(path)
+
+    @cached_property
+    def _paths(self) -> Mapping[tuple[Cell, str], str]:
+        return {(row.cell, row.started): row.path for row in self.rows}
 
     @property
     def _shown(self) -> list[tuple[Cell, Run]]:
