@@ -68,6 +68,21 @@ def test_an_editor_marks_what_the_readers_refuse(old: str, new: str, where: str)
     assert said.startswith(where)
 
 
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("dut", "PlanDefaults.warmup TransportConfig.platform PppoeConfig.secret_env CommandsSettings.clock"),
+        ("dut", "Step.check LabVm.kernel LabVm.initrd LabVm.append LabConfig.mtu VppSettings.socket TwinSpec.workers"),
+        ("fleet", "FleetSwitch.check FleetSwitch.timeout Fleet.duts"),
+        ("suite", "PlanDefaults.warmup Suite.directions"),
+    ],
+)
+def test_a_key_whose_name_says_too_little_is_described(kind: str, keys: str) -> None:
+    sections = json.loads(schema_text(kind))["definitions"]
+    for section, key in (name.split(".") for name in keys.split()):
+        assert sections[section]["properties"][key].get("description"), f"{section}: {key}"
+
+
 def test_a_new_config_names_its_schema_first() -> None:
     first, *_ = Draft("linux").text().splitlines()
     named = re.fullmatch(r"# yaml-language-server: \$schema=file://(/\S+)", first)

@@ -75,6 +75,7 @@ class Step:
     run: Annotated[Argvs, commands]
     """Commands that make the setting."""
     check: Annotated[tuple[str, ...], command]
+    """Command that shows if the setting is made."""
     matches: Annotated[str, pattern()]
     """Pattern found in the check's output if and only if the setting is made."""
     undo: Annotated[Argvs, commands]
@@ -141,5 +142,6 @@ class CommandsSettings:
     identity: Annotated[Probe | None, section(Probe, "an identity")] = None
     """Fact that changes whenever the DUT restarts."""
     clock_hz: Annotated[float | None, r.clock, "clock"] = None
+    """Clock rate of the CPUs."""
     tick_s: Annotated[float, r.seconds, "tick"] = 0.01
     """Unit of the CPUs' times."""

@@ -34,10 +34,13 @@ class TransportConfig:
     user: Annotated[str | None, r.user] = None
     port: Annotated[int | None, r.integer(1, 65535)] = None
     platform: Annotated[str | None, r.platform] = None
+    """Netmiko's name for the system behind the prompt."""
     password_env: Annotated[str | None, r.variable] = None
     """Environment variable with the password, for ``cli``."""
     password_file: Annotated[str | None, r.path] = None
+    """File with the password, for ``cli``."""
     key_file: Annotated[str | None, r.path] = None
+    """Private key, for ``cli``."""
     refusal: Annotated[str | None, pattern()] = None
     """Pattern of what the device prints when it refuses a command, since commands at a prompt have no exit code."""
 
@@ -89,6 +92,7 @@ class PppoeConfig:
 
     user: Annotated[str, r.pattern(_WORD, "a user's name", "router@provider")]
     secret_env: Annotated[str, r.variable]
+    """Environment variable with the secret."""
     service: Annotated[str, r.pattern(_WORD, "a service's name", "internet")] = ""
     """Service name that it may ask for; empty: it asks for none."""
 

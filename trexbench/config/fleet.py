@@ -89,6 +89,7 @@ class Fleet:
         tuple[FleetTester, ...], r.list_of("tester", r.section(FleetTester, "a tester"), lambda tester: tester.name)
     ]
     duts: Annotated[tuple[str, ...], r.list_of("DUT", _DUT, str)]
+    """Names of the DUTs' configs."""
     links: Annotated[tuple[Link, ...], r.list_of("link", read_link, str)]
     """Pairs of a tester's port, a DUT's interface and a switch's port; a DUT's link to a switch also has a VLAN."""
     lease_s: Annotated[float, r.seconds, "lease"] = 30.0

@@ -27,6 +27,7 @@ class ConsoleLogin:
     password_env: Annotated[str | None, r.variable] = None
     """Environment variable with the password; the password is empty without this and password_file."""
     password_file: Annotated[str | None, r.path] = None
+    """File with the password."""
     then: Annotated[tuple[str, ...], r.list_of("line", r.pattern(r"[ -~]+", "a line to type", "sudo -i", 200))] = ()
     """Lines to type, each at a prompt."""
 
@@ -38,16 +39,20 @@ class LabVm:
     guest: Annotated[str, r.choice("linux", "vpp")] = "linux"
     """Guest that ``trexbench lab image`` made."""
     kernel: Annotated[str | None, r.path] = None
+    """Kernel to boot in place of the guest's, with ``initrd``."""
     initrd: Annotated[str | None, r.path] = None
+    """Initial RAM disk of ``kernel``."""
     append: Annotated[str, _APPEND] = ""
+    """Further words for the kernel's command line."""
     image: Annotated[str | None, r.path] = None
-    """Disk, qcow2 or raw, to boot from instead; it is never written."""
+    """Disk, qcow2 or raw, to boot from in place of any kernel; it is never written."""
     memory_mib: Annotated[int, r.integer(64, 1_000_000), "memory"] = 512
     """Size of its memory in MiB."""
     cores: Annotated[int | None, r.integer(1, 64)] = None
-    """Virtual cores; None: as many as lab.router_cpus, or two; for Linux at least one per queue of a NIC, and with
-    vmxnet3 exactly one."""
+    """Virtual cores; None: as many as lab.router_cpus, or two; for Linux no fewer than a NIC has queues, and with
+    vmxnet3 just as many."""
     nic: Annotated[str, r.choice(*NICS)] = "virtio"
+    """Model of its NICs."""
     rss: Annotated[bool, r.boolean] = True
     """Virtio NICs choose a queue by a readable hash of addresses and ports; without RSS, the TAP uses a hash of its
     own."""
@@ -102,9 +107,12 @@ class LabConfig:
     queues: Annotated[int, r.integer(1, 64)] = 1
     """Receive and transmit queues of every veth."""
     txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
+    """Length of the transmit queue of every veth, or of a virtual machine's TAPs."""
     mtu: Annotated[int, r.integer(576, 65535)] = 1500
+    """MTU of every veth."""
     sender_limit_pps: Annotated[float | None, r.pps, "sender_limit"] = None
     """Highest rate per port of the embedded server, to see how a weak generator is reported."""
     sysctls: Annotated[tuple[tuple[str, str], ...], sysctls(r.text)] = (("net.core.netdev_max_backlog", "4096"),)
     """Kernel settings in the DUT's namespace; one that exists only on the host is set there and restored afterwards."""
     endpoints: Annotated[LabEndpoints, section(LabEndpoints, "a lab's endpoints")] = field(default_factory=LabEndpoints)
+    """Cables to client and server."""

@@ -134,8 +134,8 @@ class PlanDefaults:
     """Defaults of this DUT's runs, overridden by the command line; None: trexbench's own default."""
 
     warmup: Annotated[Rate | None, r.warmup(0, parse_rate)] = None
-    """Rate and duration of the warm-up, as in 1kpps:10s."""
     warmup_s: Annotated[float | None, r.warmup(1, parse_duration), "warmup"] = None
+    """Rate and duration of the warm-up, as in 1kpps:10s."""
     ramp_to: Annotated[Rate | None, r.rate] = None
     ramp_s: Annotated[float | None, r.seconds, "ramp_duration"] = None
     hold_s: Annotated[float | None, r.seconds, "hold"] = None
@@ -159,7 +159,7 @@ class PlanDefaults:
 
 
 REMOVED: Mapping[str, str] = {"zoom": "a ramp has no zoom"}
-"""Ignored key of a plan -> the reason; a key that were refused would end a night after an upgrade."""
+"""Ignored key of a plan -> the reason. Refusing them would end nights after an upgrade."""
 _KNOWN = section(PlanDefaults, "plan defaults", also=tuple(REMOVED))
 
 

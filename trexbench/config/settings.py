@@ -25,7 +25,7 @@ _SYSCTL = r"(?:net|kernel|vm)(?:\.[A-Za-z0-9_-]+)+"
 
 
 def sysctls(setting: Callable[[Value], str]) -> Callable[[Value], tuple[tuple[str, str], ...]]:
-    """Read kernel settings by name."""
+    """Reader of kernel settings by name."""
     return r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", setting)
 
 
@@ -86,6 +86,7 @@ class VppSettings:
     ``vmxnet3-0/0/4/0`` on the PCI device 0000:00:04.0.
     """
     socket: Annotated[str, _PATH] = "/run/vpp/cli.sock"
+    """Socket of VPP's CLI."""
     startup_conf: Annotated[str, _PATH] = "/etc/vpp/startup.conf"
     restart: Annotated[tuple[str, ...], _command] = ("systemctl", "restart", "vpp")
     """Command that restarts VPP, as a list of words."""

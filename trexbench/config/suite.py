@@ -85,7 +85,7 @@ class SuiteDut:
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
     """Numbers of receive queues per port to measure it with; empty: as its config says."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()
-    """Variants to measure it in, None without any; empty: as the suite says."""
+    """Variants to measure it in (``none``: without any); empty: as the suite says."""
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
     """Modes to measure it with; empty: as the suite says."""
 
@@ -181,6 +181,7 @@ class Suite:
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.known_by)]
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])] = ()
+    """Directions of packets; modes of TCP name their own."""
     method: Annotated[str, _method] = "ramp"
     """Strategy by which each cell is measured."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()

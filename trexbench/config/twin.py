@@ -108,6 +108,7 @@ class TwinSpec:
     """A simulated router. Cycles are of one worker's clock; received frames share its time as docs/twins.md says."""
 
     workers: Annotated[int, r.integer(1, 256)]
+    """Cores that forward."""
     clock_hz: Annotated[float, r.clock, "clock"]
     packet_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_packet"]
     """Cycles per frame of all nodes but the one that fetches from the NIC."""
@@ -148,5 +149,6 @@ class TwinSpec:
     bus: Annotated[BusSpec | None, r.section(BusSpec, "a bus")] = None
     tester: Annotated[TesterSpec, r.section(TesterSpec, "a tester")] = field(default_factory=TesterSpec)
     variants: Annotated[tuple[tuple[str, TwinVariant], ...], twin_variants] = ()
+    """Costs that differ in the DUT's variants."""
     tcp: Annotated[TcpTwinSpec, r.section(TcpTwinSpec, "a twin for TCP")] = field(default_factory=TcpTwinSpec)
     """Further properties that TCP depends on."""

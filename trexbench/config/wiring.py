@@ -50,7 +50,9 @@ class FleetSwitch:
     undone_if: Annotated[str | None, r.text] = None
     """Words in the output of ``unset`` that mean that nothing was left to undo."""
     timeout_s: Annotated[float, r.seconds, "timeout"] = 15.0
+    """Longest time of each command."""
     check: Annotated[tuple[str, ...] | None, command] = None
+    """Command that shows the port and its VLANs."""
     matches: Annotated[str | None, pattern()] = None
     """Pattern found in the check's output if and only if the port is in the VLAN."""
 
