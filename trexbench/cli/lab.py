@@ -135,7 +135,8 @@ def calibrate(
 
     Results per mode and direction: the highest rate that comes back, what limits it, the accuracy of sent rates, and
     the latency of tester and cable alone (the floor). They are stored per tester. Later runs whose DUT carries more
-    than 90 % of that rate get a warning, and latencies are shown beside the floor; `trexbench doctor` shows its age.
+    than 90 % of that rate get a warning, and latencies are shown beside the floor; `trexbench doctor` shows how
+    old the calibration is.
     """
     from ..session.calibrate import calibrate_tester, without_dut
     from .loads import output_of

@@ -173,8 +173,9 @@ def _present(
     runs: Iterable[RunResult],
     picture: tuple[str, Callable[[], bytes]] | None,
 ) -> int:
-    """Print and draw several runs that have ended; return the exit code of the error that ended them.
+    """Print and draw several runs that have ended; return the exit code.
 
+    The code is that of the error that ended them, else that of a document which had to be saved elsewhere.
     runs: one for each row of the sheet. picture: its name, beside the first run's document, and its drawing function.
     """
     from ..results.loads import figures_of

@@ -14,7 +14,7 @@ from ..core.names import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST = 12
-"""Number of options, --help included, from which --help shows only the usual ones."""
+"""Most options, --help included, of which --help shows all; of more it shows the usual ones."""
 _ALL = "trexbench.help_all"
 _MORE_EXAMPLES = re.compile(r"(Examples:\n(?:  trexbench .*\n){2})(?:  trexbench .*\n)+")
 
