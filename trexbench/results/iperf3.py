@@ -215,11 +215,12 @@ def _programs(ours: Told, way: Way) -> dict[str, dict[str, str]]:
 def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Iterator[RunWarning]:
     sends = {stream.sends for stream in ours.totals[-1][1]}
     if alone and True in sends:
-        whole = f"told as a whole, {format_bits(bps)}" if (bps := end.sum_received.bits_per_second) > 0 else "not told"
+        bps = end.sum_received.bits_per_second
+        whole = f"reported as a whole, {format_bits(bps)}" if bps > 0 else "not reported"
         text = f"what the {peer} received is {whole}; the intervals are what the {role} sent"
         yield RunWarning("imported-sender", text)
     if alone and False in sends:
-        text = f"how often the {peer} sent again is told as a whole, not by interval"
+        text = f"how often the {peer} sent again is reported as a whole, not by interval"
         yield RunWarning("imported-retransmits", text)
     cpu = [
         f"the {host}'s {format_share(used / 100)}"
@@ -227,9 +228,8 @@ def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Itera
         if isinstance(used := end.cpu_utilization_percent.get(key), int | float) and 0 < used < 1e5
     ]
     if cpu:
-        yield RunWarning(
-            "imported-cpu", f"of CPU time only that of the programs is told, in shares of a core: {', '.join(cpu)}"
-        )
+        text = f"of CPU time only that of the programs is reported, in shares of a core: {', '.join(cpu)}"
+        yield RunWarning("imported-cpu", text)
 
 
 def _started(output: Iperf3Output) -> str | None:

@@ -79,7 +79,7 @@ def find_nights(
 ) -> list[tuple[Path, Night]]:
     """Read every night, oldest first, with its file; ``warn`` gets a line that names a file that cannot be read.
 
-    newest: only the last so many that were written. suite, since: other and older nights of a store are not fetched.
+    newest: only the last so many that were written. suite, since: of a store, other and older nights are left out.
     is_begun_here: in a mirror, only nights that the store lacks as they are now; the store is not asked.
     """
     nights, files = [], _files(results, warn, suite and safe_name(suite, "._-"), since, is_begun_here)
