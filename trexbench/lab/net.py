@@ -120,7 +120,7 @@ def make_cables(spec: LabSpec) -> None:
 
 
 def make_tap(space: str, name: str, several: bool = False) -> None:
-    """Make a TAP that lives as long as this namespace, down and without carrier; several: with many queues."""
+    """Make a TAP that lives as long as this namespace, down and without carrier; several: with several queues."""
     remedy = "a virtual machine needs /dev/net/tun; a container needs it, too"
     with inside(space), netlink(f"TAP {name} in namespace {space}", remedy) as ip:
         flags = {"no_pi": 1, "vnet_hdr": 1, "multi_queue": int(several)}

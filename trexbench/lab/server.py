@@ -54,7 +54,7 @@ def embedded(spec: LabSpec, placement: Placement) -> Launch:
 
 
 def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path) -> Launch:
-    """Launch TRex's own binary: its script ``t-rex-64`` kills the helpers of other TRex on this host when it ends."""
+    """Return how to launch TRex's own binary: its script ``t-rex-64`` kills the helpers of other TRex on this host."""
     binary = find_trex(directory)
     config_file.write_text(trex_config(spec, placement))
     quiet = ("--no-scapy-server", "--iom", "0")  # no screen of figures in the log

@@ -189,7 +189,7 @@ def hand_out_taps(spec: LabSpec) -> None:
 
 
 def launch(spec: LabSpec, placement: Placement, accelerator: str) -> Launch:
-    """Launch QEMU on the cores that forward, ahead of other programs there, as a lab's kernel threads are."""
+    """Return how to launch QEMU on the cores that forward, ahead of others there, like a lab's kernel threads."""
     console = console_socket(run_dir(), spec.dut)
     cores = count_cores(spec, placement.router)
     argv = command_line(spec, accelerator, boot_files(spec.settings.vm), console, cores)
@@ -208,7 +208,7 @@ def spreads_itself(spec: LabSpec) -> bool:
 
 
 def nudger(spec: LabSpec, placement: Placement) -> Launch:
-    """Launch the program that nudges the links of the ports; it ends with QEMU."""
+    """Return how to launch the program that nudges the links of the ports; it ends with QEMU."""
     links = (_LINK.format(index) for index in range(len(spec.tester_interfaces)))
     return Launch("link", (*_before_others(placement), sys.executable, "-IS", nudge.__file__, _MONITOR, *links), {})
 
