@@ -31,7 +31,7 @@ _CPUS = "::CPU; busy; usr^1; sys^1; softirq^1; waiting; Mbit/s per %"
 _CORES, _CORE = 4, 0.05
 """Most cores reported of a host, and the busy share that each needs; the busiest is always reported."""
 _PROCESSES, _PROCESS = 3, 0.01
-"""The same of processes, none of which is always reported."""
+"""Most processes reported of a host, and the busy share that each needs."""
 _ALWAYS, _OFTEN = ("tunnel", "pppoe"), ("napi", "ksoftirqd")
 """Roles whose processes are reported however idle; and those reported in addition to the busiest."""
 _FOR = "for each second of CPU that the endpoints' programs and the tunnel's took"
