@@ -121,7 +121,7 @@ REFUSED: list[tuple[str, Any, Any, str]] = [
     ("nor behind IPv6", None, latency(packet=udp(69, 6, protocol=58)), "15" + SHORT),
     ("dummy streams", None, stats(flags=8 | 2), "dummy stream"),
     ("streams that start paused", None, stats(start_paused=True), "starts paused"),
-    ("tagged groups", None, latency(rule_type="tpg"), "flow statistics of type stats and latency, not 'tpg'"),
+    ("tagged groups", None, latency(rule_type="tpg"), "no flow statistics of type 'tpg', only stats and latency"),
     ("IEEE 1588", None, latency(ieee_1588=True), "nor timed by IEEE 1588"),
     ("a tunnel", None, latency(vxlan=True), "frames are neither counted inside VXLAN tunnels"),
     ("a core of its own", None, latency(core_id=0), "a latency stream has no core of its own"),

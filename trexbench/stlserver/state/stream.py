@@ -138,7 +138,7 @@ def _parse_group(p: Params, stream_id: int, core_id: int) -> tuple[str, int | No
     rule, pg_id = p.string("rule_type"), p.uint32("stream_id")
     where = f"stream {stream_id}"
     if rule not in ("stats", "latency"):
-        raise cannot_execute(f"{where}: there are flow statistics of type stats and latency, not '{rule}'")
+        raise cannot_execute(f"{where}: there are no flow statistics of type '{rule}', only stats and latency")
     if rule == "latency" and core_id >= 0:
         raise cannot_execute(f"{where}: a latency stream has no core of its own")
     if p.boolean("vxlan", False) or p.boolean("ieee_1588", False):
