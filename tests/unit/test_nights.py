@@ -72,6 +72,13 @@ def test_a_night_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     assert night_from_dict(night_to_dict(night)) == night
 
 
+def test_cells_are_simulated_as_their_night_is_and_copied_only_for_that() -> None:
+    """A page asks for the cells of all nights, of which there may be tens of thousands."""
+    measured, simulated = replace(NIGHT, simulated=False), NIGHT.of
+    assert [cell.simulated for cell in simulated] == [True] * 3
+    assert all(cell is record.cell for cell, record in zip(measured.of, measured.cells, strict=True))
+
+
 def test_no_night_takes_anothers_place(tmp_path: Path) -> None:
     names = [NightWriter.begin(tmp_path, NIGHT).name for _ in range(3)]
     assert names == ["2026-11-21-forty", "2026-11-21-forty-2", "2026-11-21-forty-3"]

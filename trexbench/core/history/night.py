@@ -135,7 +135,8 @@ class Night:
     @property
     def of(self) -> tuple[Cell, ...]:
         """The cells as their runs name them: simulated if the night is."""
-        return tuple(replace(record.cell, simulated=self.simulated) for record in self.cells)
+        cells = (record.cell for record in self.cells)
+        return tuple(c if c.simulated == self.simulated else replace(c, simulated=self.simulated) for c in cells)
 
     def with_cell(self, at: int, cell: CellRecord) -> Night:
         return replace(self, cells=(*self.cells[:at], cell, *self.cells[at + 1 :]))
