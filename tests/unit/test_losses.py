@@ -131,6 +131,12 @@ def test_counters_that_went_back_are_left_out() -> None:
     assert "rx-miss on port 0 is no longer reported" in gone.warnings[0].text
 
 
+def test_counters_that_are_gone_are_named_in_the_order_of_the_dut() -> None:
+    names = [f"counter {number}" for number in range(9)]
+    report = one_way(1000, seen(*(DropCount(name, 1, 0) for name in names)), seen())
+    assert [warning.text.partition(" on ")[0] for warning in report.warnings] == names
+
+
 def test_a_counter_first_told_after_something_could_not_be_read() -> None:
     before = replace(seen(), missing=(Missing("counters of d0", "timed out"),))
     report = one_way(1000, before, seen(DropCount("rx-miss", 1000, 0)))

@@ -94,6 +94,12 @@ def test_testers_are_joined_by_what_both_differ_from() -> None:
     assert figure.uncertainty == pytest.approx((1.2e4**2 + 3e5**2) ** 0.5)
 
 
+def test_testers_without_a_calibration_follow_in_the_order_of_their_last_rows() -> None:
+    names = [f"t{number}" for number in range(9)]
+    histories = histories_of([make_row(night, 1e6, tester=name) for night, name in enumerate(names)], ())
+    assert [one.rows[0].tester for one in histories[1:]] == names[:-1]
+
+
 def test_the_ratio_of_the_cells_own_dut_counts_and_of_these_the_latest() -> None:
     others = [ratio(0.5, dut="cable", measured="2026-03-01"), ratio(0.9), ratio(LOW, measured="2026-02-01")]
     for ratios in (others, others[::-1]):

@@ -168,8 +168,8 @@ def _new_drops(before: Observation, after: Observation) -> tuple[list[DropCount]
             warnings.append(RunWarning("loss-set-back", text))
         elif rise:
             rises.append(DropCount(key[0], rise, *key[1:]))
-    for key in then.keys() - now.keys():
-        if then[key]:
+    for key, count in then.items():
+        if count and key not in now:
             warnings.append(RunWarning("loss-set-back", f"{_name(*key)} is no longer reported: left out"))
     added = [_name(*key) for key, count in now.items() if count and key not in then]
     if added and before.missing:

@@ -112,7 +112,7 @@ def histories_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> list[
         histories = [TesterHistory([row for row in rows if row.tester not in joined])]
         own = {night_of(row) for row in rows if row.tester == to}
         histories.insert(int(len(own) >= NEEDED_NIGHTS), TesterHistory(converted, _conversions(joined, to)))
-    for name in factors.keys() - joined.keys():
+    for name in (name for name in factors if name not in joined):
         words = f"as {name or OWN_TESTER} measured until {nights[name]}; {to or OWN_TESTER} has no such history yet"
         histories.append(TesterHistory([row for row in rows if row.tester == name], dict.fromkeys(METRICS, words)))
     return histories
@@ -140,9 +140,10 @@ def _convert(row: RunRow, to: str, factors: Mapping[str, _Factor]) -> RunRow:
 
 def _factors(ratios: Sequence[FigureRatio], cell: Cell, tester: str, to: str) -> dict[str, _Factor]:
     """Return, by column, the factor from one tester to the other; the latest calibration counts."""
+    of = str(cell.load), cell.dut, cell.simulated
     known: dict[tuple[str, str], dict[str, FigureRatio]] = {}
     for ratio in sorted(ratios, key=lambda ratio: ratio.measured):
-        if (ratio.load, ratio.dut, ratio.simulated) == (str(cell.load), cell.dut, cell.simulated):
+        if (ratio.load, ratio.dut, ratio.simulated) == of:
             itself = replace(ratio, tester=ratio.reference, ratio=1.0, uncertainty=0.0, measured="9999")
             known.setdefault((ratio.metric, ratio.reference), {ratio.reference: itself})[ratio.tester] = ratio
     factors: dict[str, _Factor] = {}
