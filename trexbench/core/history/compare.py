@@ -224,4 +224,3 @@ def _partners(key: Cell, ours: Mapping[Cell, object], theirs: Mapping[Cell, obje
         if alike:
             return alike
     return []
-    return []

@@ -239,7 +239,6 @@ def _retransmits(pairs: Sequence[tuple[StreamCount, StreamCount]]) -> int | None
 def _warnings_of_ends(
     plan: TcpPlan, leg: LegReadings, sending: Sequence[HostReading], receiving: Sequence[HostReading]
 ) -> list[RunWarning]:
-    """Return warnings where the two ends report the same traffic differently."""
     """Warn where the two ends report the same traffic differently."""
     if len(sending) < 2 or len(receiving) < 2:
         return []
