@@ -55,7 +55,7 @@ def _with_cell(record: Any) -> Any:
 def _path_of_words(words: str) -> dict[str, Any]:
     """Read a WAN as it was stored once, ``20.0 ms, 1.000 Gbit/s by netem``; other text is kept as it is."""
     line, _, by = words.partition(" by ")
-    # parse_wan takes ``jitter 50.0 us`` as ``jitter=0.05ms``.
+    # ``jitter 50.0 us`` is ``jitter=0.05ms`` to parse_wan.
     named = (re.sub("^(queue|loss|jitter) ", r"\1=", part) for part in line.split(", "))
     parts = (re.sub(r"([\d.]+) us$", lambda time: f"{float(time[1]) / 1e3:g}ms", part) for part in named)
     try:

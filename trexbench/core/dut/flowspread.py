@@ -66,6 +66,7 @@ class FlowSpread:
     workers: tuple[WorkerShare, ...] = ()
     """All of them have a share, or none has."""
     sentences: tuple[str, ...] = ()
+    """Consequences, in words."""
 
     def of(self, port: int) -> tuple[QueueShare, ...]:
         return tuple(queue for queue in self.queues if queue.port == port)

@@ -73,7 +73,7 @@ class ThreadRuntime:
 
 @dataclass(frozen=True)
 class NodeCost:
-    """Cycles that one node adds to the worker's cycles per packet, over all of the worker's packets, not its own."""
+    """Cycles that one node adds to the worker's cycles per packet, over all its packets, not only the node's."""
 
     name: str
     cycles_per_packet: float

@@ -36,7 +36,7 @@ class Sight:
 
     latest: LeaseRecord | None
     since_s: float
-    """Time of its first sight, by the observer's clock."""
+    """Time at which it was first seen, by the observer's clock."""
 
     def looked(self, latest: LeaseRecord | None, now_s: float) -> Sight:
         """Return what is known after another look."""

@@ -33,6 +33,7 @@ class Cell:
     """The strategy of packets, EFFICIENCY, or TCP_KIND."""
     simulated: bool = False
     variant: str | None = None
+    """Variant of the DUT; None: without any."""
     over: TrafficPath | None = None
     """Path besides the DUT, of a run by hand; None for a suite's run, since a suite has variants for that."""
     held_pps: float | None = None

@@ -44,6 +44,7 @@ class Usual:
     nights: tuple[str, ...]
     values: tuple[float, ...]
     left: str | None = None
+    """The night in which a loss that stands began."""
 
     @property
     def level(self) -> float:

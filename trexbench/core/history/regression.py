@@ -17,7 +17,7 @@ from .series import OWN_TESTER, FigureSeries, night_of, series_of
 from .testers import FigureRatio, histories_of
 
 STALE_NIGHTS = 30
-"""A cell that was last measured more than so many nights ago is no longer judged."""
+"""A cell that none of the last so many nights has measured is no longer judged."""
 AGAIN_DAYS = 3
 """A night of some of the cells within so many days repeats what failed; later, the suite has become smaller."""
 
@@ -65,6 +65,7 @@ class Finding:
     more: int = 0
     """Further nights like the last one that would make a suspicion a change."""
     elsewhere: bool = False
+    """Found in the history of another tester than the one that is judged."""
 
     @property
     def share(self) -> float | None:

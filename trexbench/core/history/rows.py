@@ -62,6 +62,7 @@ class RunRow:
     """SHA-256 of the facts read back from the DUT."""
     suite: str | None = None  # its name
     night: str | None = None
+    """The date of the suite's night."""
     label: str | None = None  # the user's word
     accelerator: str = ""
     """QEMU's name of what ran the DUT's processor; empty: no virtual machine."""

@@ -157,7 +157,6 @@ class Search(Strategy):
         bad = [look.windows[direction] for look in looks if look.lossy(loss) or look.unreached]
         if not bad:
             return without_loss(self, windows, goals, carried)
-        path = find_path(history, direction)
         ramp = [path.correct(w) for w in history.judged(direction)]
         since_s = min([bad[0].begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))

@@ -21,7 +21,7 @@ FILLS, FULL = 0.85, 0.95
 """Shares of the line's payload rate: a leg that carries the first, its slow start included, fills the line unless a CPU
 was the limit; one that carries the second fills it even then."""
 NEAR = 0.75, 1.3
-"""Range of a loss-limited leg's rate, to what losses allow in the long run; a faster one met too few losses."""
+"""Range of a loss-limited leg's rate over what losses allow in the long run; a faster one met too few losses."""
 OFFERED = "offered by the receiver"
 
 
@@ -47,7 +47,9 @@ class BdpRow:
     round_trip_s: float | None
     """Round trip of the idle path."""
     line_bps: float | None
+    """The line's payload rate."""
     window_bps: float | None
+    """Window over round trip."""
     loss_bps: float | None
     """Rate that the law of the congestion control allows at the WAN's loss."""
     loss_law: str

@@ -52,9 +52,11 @@ NOTHING = "no CPU, window, line or drop explains the rate"
 class TcpVerdict:
     limit: TcpLimit
     reasons: tuple[str, ...]
+    """The evidence, in sentences."""
     window: TcpWindow | None = None
     """The window that is the limit."""
     link_bps: float | None = None
+    """The line's payload rate."""
     warnings: tuple[RunWarning, ...] = ()
 
     @property

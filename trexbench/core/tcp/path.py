@@ -20,6 +20,7 @@ class TrafficPath:
     """Its ends; empty: the DUT and the server."""
     tunnel_by: str = ""
     tunnel_mtu: Count | None = None
+    """MTU inside the tunnel, if it was set."""
     pppoe: bool = False
 
     def __str__(self) -> str:

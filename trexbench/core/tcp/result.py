@@ -136,6 +136,7 @@ class TcpResult(Run):
     endpoints: Mapping[str, Any]
     """By ``client`` and ``server``: a description of the host."""
     legs: tuple[LegReadings, ...] = ()
+    """Legs that were run, in order."""
     pings: tuple[Ping, ...] = ()
     ceilings: tuple[LegReadings, ...] = ()
     """Runs of the endpoints without the router, back to back or around it."""

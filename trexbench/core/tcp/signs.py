@@ -134,7 +134,7 @@ class TcpEvidence:
 
     @property
     def dut_busy(self) -> list[CoreShare]:
-        """Cores that keep it busy; of a shared kernel only those that its own work does."""
+        """The DUT's busy cores; of a shared kernel only those that its own work keeps busy."""
         cores = [] if self.dut_polls else self.busy_cores("dut", NEARLY if self.queued else BUSY)
         return [core for core in cores if (own := self._own_work(core)) is None or own >= HALF * core.busy]
 

@@ -10,8 +10,8 @@ from ..units import format_bits, format_time
 from .intervals import Flow
 
 FULL = {"send buffer": 0.5, "receive window": 0.8, "congestion window": 0.8}
-"""Share of a window that is full at this share of bytes in flight. A send buffer's bytes include the kernel's overhead,
-and one that grows by itself is kept at three times what is in flight."""
+"""A window is full if this share of it is in flight. A send buffer's bytes include the kernel's overhead, and one that
+grows by itself is kept at three times what is in flight."""
 NO_QUEUE = 0.8
 """A flow that carries at least this share of window over shortest round trip has built up no queue anywhere."""
 MOST_LOSS = 1e-3
