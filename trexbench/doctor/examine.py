@@ -1,4 +1,4 @@
-"""Run all checks, in the order in which a run would fail, and check the traffic generator, the lab and the DUT."""
+"""Run all checks, in the order in which a run would meet their findings; here those of tester, lab and DUT."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def revert(
 
 
 def run(transport: Transport, command: Command) -> None:
-    """Run one command; CommandFailed with its output where it fails, unless ``fine_if`` has it."""
+    """Run one command; CommandFailed where it fails, unless its output has words of ``fine_if``."""
     deadline = time.monotonic() + command.retry_s
     failed = f"{shown(command.argv)} failed on {transport.place}"
     while True:

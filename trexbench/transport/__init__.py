@@ -46,9 +46,10 @@ class NoTransport:
 
 
 def open_transport(to: TransportConfig, run_dir: Path | None = None, bring_up: str = "trexbench lab up") -> Transport:
-    """Make the transport of a config; its connection is opened with the first command, and closed with the process.
+    """Make the transport of a config; its connection is opened with the first command.
 
-    run_dir: where ssh and virtual machines have their sockets. bring_up: the command that makes a missing namespace.
+    It is closed with the process, or when the transport is no longer referred to. run_dir: where ssh and virtual
+    machines have their sockets. bring_up: the command that makes a missing namespace.
     """
     namespace = to.namespace or ""
     ssh_config = Path(named) if (named := os.environ.get(CONFIG_ENV)) else None

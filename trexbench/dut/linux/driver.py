@@ -131,7 +131,7 @@ class LinuxDut:
             "irqbalance": self._irqbalance(),
             "governors": self._governors(),
             "cpus_online": parse_cpus(files.get(_ONLINE)),
-            **self._firewall(),
+            **self._rules_and_sysctls(),
             "links": sorted(links),
             "interfaces": interfaces,
             **({} if tunnel is None else {"tunnel": parse.parse_device(shown, tunnel.name)}),
@@ -267,7 +267,7 @@ class LinuxDut:
         files = read_files(self._transport, "-rsH", "--include=scaling_governor", "", GOVERNORS)
         return {path.split("/")[-2]: value for path, value in sorted(files.items()) if path.count("/") > 1} or None
 
-    def _firewall(self) -> dict[str, Any]:
+    def _rules_and_sysctls(self) -> dict[str, Any]:
         """Count all rules (None: the tool is missing), and trexbench's own by chain; read the variant's sysctls.
 
         The rules themselves are no facts: their counters change all the time.
