@@ -54,9 +54,9 @@ class Measured(Generic[R]):
 def envelope_of(
     request: RunRequest, traffic: str, dut: Mapping[str, Any], warnings: Sequence[RunWarning]
 ) -> dict[str, Any]:
-    """Arguments that the class of a run of any load gets at its begin. traffic: a word for its id.
+    """Arguments that a run of any load begins with, but for its command.
 
-    dut: facts besides its config.
+    traffic: a word for its id. dut: facts besides its config.
     """
     started, config = utc_now(), request.dut
     return {

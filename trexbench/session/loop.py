@@ -72,7 +72,7 @@ def as_error(raised: BaseException) -> BenchError | Interrupted:
     return Interrupted("Ctrl-C", 130) if isinstance(raised, KeyboardInterrupt) else as_bench_error(raised)
 
 
-def _show(sinks: Sequence[Sink], samples: Sequence[Sample], step: LoadStep, warnings: list[RunWarning]) -> None:
+def _pass_on(sinks: Sequence[Sink], samples: Sequence[Sample], step: LoadStep, warnings: list[RunWarning]) -> None:
     """Pass the samples to every sink. The first failure of any becomes a warning; none ends the measurement."""
     for sink in sinks:
         try:
@@ -105,7 +105,7 @@ def _drive(
         clock.sleep_until(step.until_s)
         reading = generator.read()
         samples.append(Sample(step.phase, clock.now(), step.offered_pps, reading, step.trial, watch()))
-        _show(sinks, samples, step, warnings)
+        _pass_on(sinks, samples, step, warnings)
         _check_counters(plan, samples)
         _check_movement(plan, samples, warnings)
         if down := [port for port, counters in reading.ports.items() if not counters.link_up]:

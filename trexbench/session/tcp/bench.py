@@ -42,7 +42,7 @@ def open_hosts(request: TcpRequest, say: Callable[[str], None]) -> Iterator[Host
 
 @dataclass(frozen=True)
 class HostsBench:
-    """A run.Bench of real hosts."""
+    """A legs.Bench of real hosts."""
 
     hosts: Endpoints
     buffers: Buffers

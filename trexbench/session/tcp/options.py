@@ -59,7 +59,7 @@ class TcpWish:
     streams: Number of parallel connections.
     time: Duration of each leg (60s; with --bdp 10s).
     interval: Interval between figures (1s).
-    omit: Exclude this much from the start of each leg (0s).
+    omit: Send for this long first, without counting it (0s).
     repeat: Number of times that each leg is measured.
     ping: Number of echo requests, one a second, before the legs and beside each way (60; with --bdp 10; 0: none).
     zerocopy: Send without copying, as iperf3 -Z does.
