@@ -26,7 +26,9 @@ LESS = found(share=-0.115, mode="imix")
 LOSS = Loss("2026-11-13", "2026-11-16", 2, 100.0, 89.0)
 RELAPSE = found(share=-0.11, dut="old", loss=LOSS)
 DEARER = found("cycles/packet", 0.13, dut="bound")
-SUSPECTED = replace(found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd"), told="2026-11-20")
+SUSPECTED = replace(
+    found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd"), since="2026-11-20", told="2026-11-20"
+)
 RECOVERED = replace(found(kind=Kind.RECOVERY, dut="well", loss=LOSS), before=89.0, after=100.0)
 FASTER = found(share=0.08, kind=Kind.IMPROVEMENT, dut="fast")
 KNOWN = found(share=-0.2, kind=Kind.KNOWN, note="a new NIC", dut="known")
@@ -65,6 +67,8 @@ SENTENCES = [
     (judged(RELAPSE), "old is 11 % slower again since 17 November, as from 13 to 16 November"),
     (judged(DEARER), "bound: cycles/packet 13 % higher since 17 November"),
     (judged(SUSPECTED), "odd is 5.1 % slower tonight; 2 more such nights make it a regression"),
+    (judged(replace(SUSPECTED, since="2026-11-18", more=1)),
+     "odd is 5.1 % slower since 18 November; one more such night makes it a regression"),
     (judged(SUSPECTED, differs=(VERSION,)),
      "odd is 5.1 % slower tonight, with vpp 26.10; 2 more such nights make it a regression"),
     (judged(replace(RECOVERED, cell=RELAPSE.cell), RELAPSE, RECOVERED),

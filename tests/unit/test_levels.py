@@ -130,6 +130,15 @@ def test_a_single_night_is_a_suspicion_that_so_many_like_it_confirm(seed: int) -
         assert kind not in [one.kind for one in judged([*values, bad, *confirmed[1:]]).findings]
 
 
+def test_a_suspicion_of_several_nights_begins_with_the_first() -> None:
+    values = [4.016, 4.014, 4.017, 4.014, 4.014, 4.014, 4.015, 3.992, 3.995, 3.960, 3.962]
+    slower = "netgate-vpp 1.3 % slower"
+    assert words(values[:-1]) == [f"{slower} tonight (1 cell); 2 more such nights make it a regression"]
+    assert words(values) == [f"{slower} since 10 January (1 cell); one more such night makes it a regression"]
+    assert [found.nights for found in judged(values).findings] == [2]
+    assert [found.since for found in judged([*values, 3.961]).regressions] == [date(9)]
+
+
 def test_steady_nights_are_seldom_suspected() -> None:
     """One night in a thousand at most; four standard deviations are one in 16 000."""
     nights = suspected = 0

@@ -326,6 +326,12 @@ def test_of_a_cell_that_was_measured_again_the_last_record_counts(name: str) -> 
     assert found == [(cell and str(cell), date(at), reason, of) for cell, at, reason, of in words]
 
 
+@pytest.mark.parametrize(("at", "count"), [(39, 1), (9, 0)])
+def test_a_suite_that_failed_and_was_given_up_is_not_reported_for_ever(at: int, count: int) -> None:
+    given_up = [night(at, "old", other="b"), replace(night(at), error="suites/nightly.yaml: broken")]
+    assert [len(judge_rows(make_rows(noisy(40)), nights=[one]).missing) for one in given_up] == [count, count]
+
+
 def test_cells_that_the_last_night_did_not_measure_are_known() -> None:
     rows = [*make_rows(noisy(20)), *make_rows(noisy(30), LINUX)]
     by_hand = make_row(31, cell=LINUX, suite=None, night=None)

@@ -25,7 +25,7 @@ class Kind(str, Enum):
 
     REGRESSION = "regression"
     SUSPICION = "suspicion"
-    """One night, which would be a change with more like it."""
+    """One night or a few, which would be a change with more like the last."""
     OLDER = "older"
     """Regressions that do not alarm; of groups alone."""
     RECOVERY = "recovery"
@@ -172,7 +172,7 @@ class _LevelWalk:
 
 
 def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _LevelWalk) -> Iterator[Event]:
-    """Yield the last night if it is far from its level, and a few more like it would be a change."""
+    """Yield the last night if it is far from its level and a few more like it would be a change; its start counts."""
     *values, value = (point.value for point in series.points)
     last, start, noise = len(values), changes[-1].start if changes else 0, changes[-1].noise if changes else None
     if start == last or (changes and changes[-1].told > last):
@@ -182,7 +182,8 @@ def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _LevelW
     if not is_far(value, values[start:], least, noise):
         return
     for change in find_changes([*values, *[value] * (1 + FIRST_NIGHTS)], series.smallest)[len(changes) :][:1]:
-        event = Event(Kind.SUSPICION, replace(change, at=last), level, value, start, last, last + 1)
+        first = min(change.at, last) if change.shape is Shape.STEP else last
+        event = Event(Kind.SUSPICION, replace(change, at=first), level, value, start, first, last + 1)
         again = walk.last_loss(value, least) if walk.gain(value, level) < 0 else None
         ended = next((loss for loss in walk.standing if walk.gain(value, loss.before) > -least), None)
         yield replace(event, loss=ended or again, more=change.told - last - 1)

@@ -17,7 +17,7 @@ from .series import OWN_TESTER, FigureSeries, night_of, series_of
 from .testers import FigureRatio, histories_of
 
 STALE_NIGHTS = 30
-"""A cell that none of the last so many nights has measured is no longer judged."""
+"""A cell that was last measured, or failed, more than so many nights ago is no longer reported."""
 AGAIN_DAYS = 3
 """A night of some of the cells within so many days repeats what failed; later, the suite has become smaller."""
 
@@ -196,7 +196,7 @@ def judge_rows(
     return Judgement(
         findings=tuple(findings),
         judged=len(usual),
-        missing=tuple(find_missing(nights, wanted)),
+        missing=tuple(cell for cell in find_missing(nights, wanted) if cell.night > horizon),
         remarks=tuple(remarks),
         since=since,
         steady=tuple(steady),
