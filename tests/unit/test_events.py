@@ -26,9 +26,7 @@ LESS = found(share=-0.115, mode="imix")
 LOSS = Loss("2026-11-13", "2026-11-16", 2, 100.0, 89.0)
 RELAPSE = found(share=-0.11, dut="old", loss=LOSS)
 DEARER = found("cycles/packet", 0.13, dut="bound")
-SUSPECTED = replace(
-    found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd"), since="2026-11-20", told="2026-11-20"
-)
+SUSPECTED = replace(found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd"), since="2026-11-20", told="2026-11-20")
 RECOVERED = replace(found(kind=Kind.RECOVERY, dut="well", loss=LOSS), before=89.0, after=100.0)
 FASTER = found(share=0.08, kind=Kind.IMPROVEMENT, dut="fast")
 KNOWN = found(share=-0.2, kind=Kind.KNOWN, note="a new NIC", dut="known")

@@ -393,8 +393,10 @@ def test_markdown_has_no_meaning_in_names(text: str) -> None:
 
 
 def test_markdown_has_the_same_table_and_findings() -> None:
-    text = to_markdown(make_report())
-    for words in ("| 64b | 34 %", "***Bidirectional***", "vpp 16.7 % slower", "no vpp", "5.000 Mpps", "note: "):
+    text = to_markdown(make_report(title="trexbench: vpp"))
+    begin = "\ntrexbench: vpp, night of 2026-11-20, 4 runs"
+    table = ("| 64b | 34 %", "***Bidirectional***", "5.000 Mpps")
+    for words in (begin, *table, "vpp 16.7 % slower", "no vpp", "note: "):
         assert words in text, words
 
 
@@ -404,6 +406,8 @@ def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> N
     text = to_markdown(Report([*rows, held]))
     for words in ("| 64b | 34 % \u25bc -10.0 % |", "| 64b | 4.500 Mpps |", "| 64b at 1 Mpps | 584 |"):
         assert words in text
+    usual = [make_row(at=f"2026-11-{at:02}", total_pps=5e6 + 1e4 * (at % 2)) for at in range(1, 10)]
+    assert "| 64b | 34 % |" in to_markdown(Report(usual)), "a change within the noise is left out"
 
 
 def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_curve_to_a_maximum() -> None:
