@@ -773,6 +773,13 @@ def test_each_useful_query_has_an_answer(at: int) -> None:
     assert columns and found, documented()[at]
 
 
+def test_no_useful_query_takes_several_cells_for_one() -> None:
+    levels = {Cell("vpp", "64b", False, 1): 5e6, Cell("vpp", "64b", True, 1): 9e6, Cell("vpp", "64b", False, 3): 14e6}
+    rows = [row for cell, level in levels.items() for row in make_rows(noisy(30, level), cell)]
+    noise, ratio, apart = ([row[-1] for row in sql.ask(documented()[at], rows, [])[1]] for at in (2, 4, 5))
+    assert max(noise) < 0.01 and max(map(abs, (one - 1 for one in ratio + apart))) < 0.05 and len(ratio) == 90
+
+
 def test_acknowledgements_by_two_at_one_store_overwrite_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

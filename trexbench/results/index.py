@@ -32,6 +32,7 @@ from .store import load_rows
 
 INDEX_FILE = "index.cache"
 QUERY_S = 60.0
+ONE_SELECT = "it takes one SELECT on the table `runs`, whose columns `trexbench results query --help` lists"
 MANY = 1000
 """Reading this many documents takes long enough to be announced."""
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33)
@@ -124,7 +125,7 @@ class Index:
                 return [column[0] for column in cursor.description], cursor.fetchall()
             except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
                 reason = f"it took longer than {QUERY_S:g} s" if "interrupted" in str(error) else str(error).rstrip(".")
-                raise ConfigError(f"query: {reason}", "it takes one SELECT on the table `runs`") from None
+                raise ConfigError(f"query: {reason}", ONE_SELECT) from None
 
 
 @contextlib.contextmanager

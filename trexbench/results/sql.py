@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..core.errors import ConfigError
 from ..core.history.rows import RunRow
 from .columns import column_names
-from .index import QUERY_S
+from .index import ONE_SELECT, QUERY_S
 from .parquet import make_table
 
 MEMORY = "1500MB"
@@ -32,7 +32,7 @@ def ask(
             _fill(db, runs, problems)
             statements = db.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise ConfigError("query: it is not one SELECT", "it takes one SELECT on the table `runs`")
+                raise ConfigError("query: it is not one SELECT", ONE_SELECT)
             clock = threading.Timer(QUERY_S, db.interrupt)
             clock.daemon = True
             clock.start()
@@ -45,7 +45,7 @@ def ask(
         except duckdb.Error as error:
             ended = isinstance(error, duckdb.InterruptException)
             reason = f"it took longer than {QUERY_S:g} s" if ended else str(error).splitlines()[0].rstrip(".")
-            raise ConfigError(f"query: {reason}", "it takes one SELECT on the table `runs`") from None
+            raise ConfigError(f"query: {reason}", ONE_SELECT) from None
 
 
 def _fill(db: Any, runs: Sequence[RunRow] | Sequence[Path], problems: Sequence[tuple[str, str]]) -> None:
