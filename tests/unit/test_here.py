@@ -61,7 +61,10 @@ def test_the_last_run_and_night_are_seen_at_a_glance() -> None:
     assert values["night"]["cells"] == {"done": 1, "failed": 1} and values["night"]["finished"] is None
 
 
-@pytest.mark.parametrize(("status", "words"), [("incomplete", "incomplete"), ("complete", "no good rate")])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [("incomplete", "incomplete"), ("complete", "no good rate"), ("running", "not finished")],
+)
 def test_a_rate_of_zero_is_no_rate(status: str, words: str) -> None:
     path = RunWriter(RESULTS, print).end(make_result())
     figures = {"figures": {"total_bps": {"value": 0.0, "at_least": True}}, "aim": "total_bps"}

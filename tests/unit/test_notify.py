@@ -62,6 +62,13 @@ def test_a_summary_is_posted() -> None:
     ]
 
 
+def test_why_a_night_was_not_run_is_posted_once() -> None:
+    broken = replace(NIGHT, cells=(), error="suites/lab.yaml:5: unknown mode")
+    first = "lab, night of 2026-03-01: 0 of 0 cells measured"
+    for findings in ([], [broken.error or ""]):
+        assert summary(broken, findings).splitlines() == [first, broken.error]
+
+
 @pytest.mark.parametrize("answer", [301, 302, 307, 308, 404, 500])
 def test_what_is_no_success_is_told_and_nothing_followed(answer: int) -> None:
     with chat(answer) as (url, told), pytest.raises(BenchError, match=str(answer)) as caught:

@@ -108,10 +108,11 @@ def _run_words(path: Path, run: RunGlance | None) -> str:
         return f"{what}: {path} cannot be read"
     good = [(column, figure) for column, figure in run.figures if figure.value]
     rates = [f"{'>= ' * figure.at_least}{_figure_words(column, figure.value)}" for column, figure in good]
-    none = "no good rate" if run.figures and run.status == "complete" else run.status
+    status = "not finished" if run.status == "running" else run.status  # its writer may have been killed
+    none = "no good rate" if run.figures and run.status == "complete" else status
     words = [", ".join(rates) or none, run.mark, _ago(run.started)]
     if rates and run.status != "complete":
-        words.insert(1, run.status)
+        words.insert(1, status)
     return f"{what}: {', '.join(filter(None, words))}"
 
 

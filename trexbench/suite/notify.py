@@ -88,7 +88,7 @@ def summary(night: Night, findings: Sequence[str], verdict: str = "", emulated: 
     marked = f", {emulated} of them emulated" if emulated else ""
     lines = [*filter(None, [verdict]), f"{night.suite}, night of {night.night}{simulated}: {count} measured{marked}"]
     if night.error is not None:
-        lines.append(night.error)
+        lines += [night.error] if night.error not in findings else []
     else:
         reasons = [(str(cell), cell.attempts[-1].error) for cell in night.failed if cell.attempts]
         for reason in dict.fromkeys(reason for _, reason in reasons if reason and reason not in verdict):
