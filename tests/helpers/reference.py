@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from textwrap import dedent
 
@@ -241,6 +242,10 @@ SAID = {
     "at_least": "A lower bound: the DUT was not the limit.",
 }
 """Meanings of keys that no class explains."""
+NO_LIMIT = 1 << 31
+"""An option's limit from here on is the machine's."""
+ATTRIBUTES = ("RunResult", "TcpResult")
+"""Classes whose attributes have a table in the page on Python."""
 LEFT_OUT = {LegSummary: ("kind",), Cost: ("warnings",)}
 """Fields that a document holds elsewhere."""
 
@@ -282,6 +287,11 @@ def plain(text: str) -> str:
     """One line of Markdown for a cell of a table."""
     line = " ".join(text.split("\n\n")[0].split()).replace("``", "`").replace("|", "\\|")
     return re.sub(r"<(\w)", r"&lt;\1", line)
+
+
+def no_none(text: str) -> str:
+    """The text with JSON's word for None."""
+    return re.sub(r"\bNone\b", "null", text)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -329,13 +339,14 @@ def document(schema: str, parts: Sequence[Part]) -> Iterator[str]:
         if part.place:
             kind = getattr(part.owners[0], "kind", None) if part.place == "plan" else None
             yield f"### `{part.place}`{f': {kind}' if isinstance(kind, str) else ''}"
-            yield from map(plain, (part.owners[0].__doc__ or "").split("\n\n")) if part.owners else ()
+            about = (part.owners[0].__doc__ or "").split("\n\n") if part.owners else ()
+            yield from map(no_none, map(plain, about))
         meanings = [meanings_of(owner) for owner in part.owners]
         rows = []
         for key in keys_of(part):
             name = NAMES.get(key, key)
             meaning = next((one[name] for one in meanings if name in one), SAID.get(key, ""))
-            rows.append((f"`{key}`", type_of(part.owners, name), re.sub(r"\bNone\b", "null", meaning)))
+            rows.append((f"`{key}`", type_of(part.owners, name), no_none(meaning)))
         yield table(("Key", "Type", "Meaning"), rows)
 
 
@@ -388,9 +399,12 @@ def spelled(option: click.Option) -> str:
 
 def option_help(option: click.Option) -> str:
     limits = option.type if isinstance(option.type, (click.IntRange, click.FloatRange)) else None
-    ends = [f"{end:g}" if end is not None else "" for end in (limits.min, limits.max)] if limits else []
+    ends = (
+        [str(end) if end is not None and end < NO_LIMIT else "" for end in (limits.min, limits.max)] if limits else []
+    )
     return (
         plain(option.help or "")
+        + (f" Default: {option.default}." if option.show_default and not option.is_flag else "")
         + (f" {'Required.' if option.required else ''}").rstrip()
         + (f" [{' to '.join(filter(None, ends)) if all(ends) else f'from {ends[0]}'}]" if any(ends) else "")
     )
@@ -429,7 +443,8 @@ def schema_words(value: Mapping[str, object]) -> str:
     if "$ref" in value:
         return str(value["$ref"]).rpartition("/")[2]
     if "enum" in value:
-        return ", ".join(f"`{one}`" for one in typing.cast(list[object], value["enum"]))
+        words = typing.cast(list[object], value["enum"])
+        return "true or false" if True in words else ", ".join(f"`{one}`" for one in words)
     if "anyOf" in value:
         each = typing.cast(list[Mapping[str, object]], value["anyOf"])
         return " or ".join(dict.fromkeys(filter(None, map(schema_words, each))))
@@ -445,13 +460,29 @@ def schema_words(value: Mapping[str, object]) -> str:
 def python() -> Iterator[str]:
     yield "# Python"
     yield "What `import trexbench` provides; [how to use it](../python.md)."
+    causes = {
+        name: f"{text[0].upper()}{text[1:]}." for name, text in re.findall(r"(\w+) {2,}(.+)", errors.__doc__ or "")
+    }
     for name in trexbench.__all__:
         thing = getattr(trexbench, name)
         yield f"## {name}"
         if not isinstance(thing, type):
-            each = [one.replace(annotation=one.empty) for one in inspect.signature(thing).parameters.values()]
-            yield "```python\n" + call(name, each) + "\n```"
-        yield inspect.cleandoc(thing.__doc__ or "").replace("``", "`")
+            signature = inspect.signature(thing)
+            yield f"```python\n{call(name, [*signature.parameters.values()])} -> {signature.return_annotation}\n```"
+        yield inspect.cleandoc(thing.__doc__ or causes[name]).replace("``", "`")
+        if name in ATTRIBUTES:
+            yield table(("Attribute", "Meaning"), [*attributes(thing)])
+
+
+def attributes(thing: type) -> Iterator[tuple[str, str]]:
+    """Yield each public attribute of a class with its meaning, the fields first."""
+    meanings = meanings_of(thing)
+    held = [one.name for one in fields(thing)]  # type: ignore[arg-type]
+    every = {name: value for base in thing.__mro__ for name, value in vars(base).items() if name in meanings}
+    more = sorted(name for name, value in every.items() if isinstance(value, (property, cached_property)))
+    for name in [*held, *more]:
+        if not name.startswith("_"):
+            yield f"`{name}`", meanings.get(name, "")
 
 
 def call(name: str, parameters: Sequence[inspect.Parameter]) -> str:
@@ -465,7 +496,7 @@ def call(name: str, parameters: Sequence[inspect.Parameter]) -> str:
 
 def written(parameter: inspect.Parameter) -> str:
     if parameter.default is parameter.empty:
-        return parameter.name
+        return f"{'**' if parameter.kind is parameter.VAR_KEYWORD else ''}{parameter.name}"
     default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
     return f"{parameter.name}={default!r}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,24 @@ PLACES = {part.place for part in (*PACKETS, *TCP)}
 def test_a_page_is_what_the_code_says(name: str) -> None:
     stored = (FOLDER_OF_PAGES / f"{name}.md").read_text(encoding="utf-8")
     assert stored == page(name), "python tests/helpers/reference.py rewrites it"
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("yaml", r"\bNone\b|`True`"),
+        ("documents", r"\bNone\b"),
+        ("options", r"\de\+\d"),
+        ("python", r"(?m)^## \w+\n\n##"),
+    ],
+)
+def test_a_page_speaks_of_what_its_reader_sees(name: str, wrong: str) -> None:
+    assert not re.search(wrong, page(name))
+
+
+def test_defaults_and_further_keywords_are_in_the_reference() -> None:
+    assert "| Number of parallel connections. Default: 1. |" in page("options")
+    assert "load_rows(results='results', **filters) -> list" in page("python")
 
 
 def test_no_page_is_left_over() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from inspect import getsource
@@ -43,7 +44,7 @@ def _of_section(cls: Any, sections: dict[str, object]) -> dict[str, object]:
         keys, meanings = keys_of(cls), _meanings(cls)
         sections[cls.__name__] = {
             "type": "object",
-            "description": " ".join(cls.__doc__.split()),
+            "description": _of_keys(cls.__doc__),
             "properties": {
                 key: {**_of(reader, sections), **meanings.get(name, {})} for name, (key, reader, _) in keys.items()
             },
@@ -60,8 +61,13 @@ def _meanings(cls: type) -> dict[str, dict[str, object]]:
         (tree,) = ast.parse(getsource(base)).body
         for field, text in pairwise(getattr(tree, "body", [])):
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                meanings[ast.unparse(field.target)] = {"description": " ".join(str(text.value.value).split())}
+                meanings[ast.unparse(field.target)] = {"description": _of_keys(str(text.value.value))}
     return meanings
+
+
+def _of_keys(text: str) -> str:
+    """Return what the source says of a field as a line about a key: one without a value is unset, not None."""
+    return re.sub(r"\bNone\b", "unset", " ".join(text.split()))
 
 
 def _of(part: object, sections: dict[str, object]) -> Any:

@@ -85,7 +85,7 @@ class SuiteDut:
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
     """Numbers of receive queues per port to measure it with; empty: as its config says."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()
-    """Variants to measure it in (``none``: without any); empty: as the suite says."""
+    """Variants to measure it in, `none`: without any; empty: as the suite says."""
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
     """Modes to measure it with; empty: as the suite says."""
 
