@@ -87,6 +87,16 @@ def jobs_of(name: str = "lab", only: Sequence[str] = (), setup: Setup = SETUP) -
     return make_jobs(read_suite(SUITES.find(name)), setup, only)
 
 
+def test_a_plan_that_no_cell_can_follow_is_refused_with_the_cell_and_its_suite(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(
+        "plan: {warmup: 1kpps:1s}\nduts: [netgate-vpp]\nmodes: [64b]\ndirections: [uni]\n"
+    )
+    with pytest.raises(
+        ConfigError, match="netgate-vpp var2-64b uni 1q of suite one cannot be measured: --warmup of 1 s"
+    ):
+        make_jobs(read_suite(tmp_path / "one.yaml"), SIMULATED)
+
+
 def played(jobs: Sequence[Job], script: Script, writer: NightWriter) -> list[Job]:
     return [
         replace(job, load=replace(job.load, open=script.open, measure=Script.measure))

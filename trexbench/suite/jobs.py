@@ -90,7 +90,10 @@ def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]
     if not chosen:
         raise ConfigError(f"no cell of {suite.name} matches {', '.join(only)}", f"'{jobs[0].cell}' is one of its cells")
     for job in chosen:
-        _ = job.expected_s  # raises ConfigError for what cannot be measured
+        try:
+            _ = job.expected_s
+        except ConfigError as error:
+            raise ConfigError(f"{job.cell} of suite {suite.name} cannot be measured: {error}") from None
     return chosen
 
 
