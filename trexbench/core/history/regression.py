@@ -326,8 +326,9 @@ def _remarks(histories: Sequence[FigureSeries]) -> Iterable[str]:
         if series.since and sum(point.night >= series.since for point in series.points) <= NEWS_NIGHTS:
             others = any(words.startswith("tester ") and OWN_TESTER not in words for words in series.changed)
             remedy = " (`trexbench fleet calibrate` joins testers' histories)" if others else ""
-            changes = ", ".join(series.changed)
-            yield f"{series.cell}: {changes} since {series.since}; its history starts again{remedy}"
+            changes, is_back = ", ".join(series.changed), series.points[0].night < series.since
+            history = "its former history goes on" if is_back else f"its history starts again{remedy}"
+            yield f"{series.cell}: {changes} since {series.since}; {history}"
     for series in histories:
         if limited := series.limited:
             why = "not known to be limited by the DUT" if series.cell.tcp else "limited by the generator"
