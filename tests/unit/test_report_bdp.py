@@ -124,6 +124,7 @@ def night_of(result: TcpResult, scale: float) -> str:
 
 def test_a_published_figure_is_scaled_as_the_line_was() -> None:
     result = run(PAIR[0])
+    assert "night of 2026-11-20: rates in Mbit/s, pings in ms\n" in night_of(result, 1.0)
     assert "0.095" in night_of(result, 1.0) and "scaled" not in night_of(result, 1.0)
     scaled = night_of(result, 0.1)
     words = "line and buffers were scaled to 0.1, so its ratio is to 0.1 of the published figure"

@@ -76,7 +76,12 @@ def published_sheet(lines: Sequence[PublishedCell]) -> Sheet:
 
 def table_head(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
     """Lines above the table: the night, its banners, and the ratios of all cells together."""
-    return [f"{night.suite}, night of {night.night}", *_banners(night, lines), *_ratio_lines(lines)]
+    return [_title(night), *_banners(night, lines), *_ratio_lines(lines)]
+
+
+def _title(night: Night) -> str:
+    """The night, and the units, which heads have only as CSV."""
+    return f"{night.suite}, night of {night.night}: rates in Mbit/s, pings in ms"
 
 
 def _banners(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
@@ -86,10 +91,9 @@ def _banners(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
 def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None = None) -> str:
     """Format the table, and below it the ratios of all cells together. room: as of room_of."""
     banners = [f"{line}\n" for line in starred(_banners(night, lines))]
-    title = f"{night.suite}, night of {night.night}, Mbit/s"
     table = format_sheet(published_sheet(lines), room)
     ratios = wrapped(_ratio_lines(lines), room)
-    return "\n".join([*banners, title, "", *table, "", *ratios, *_cpu_lines(lines, room)]).rstrip() + "\n"
+    return "\n".join([*banners, _title(night), "", *table, "", *ratios, *_cpu_lines(lines, room)]).rstrip() + "\n"
 
 
 def _ratio_lines(lines: Sequence[PublishedCell]) -> list[str]:
