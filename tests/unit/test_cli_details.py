@@ -99,7 +99,7 @@ def test_a_capture_goes_to_standard_output_and_its_name_is_never_a_dash(
 def test_a_file_in_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
     RunWriter(Path("results"), print).end(make_result())
     code, _, err = run("report", "-o", "typo/x")
-    assert (code, err) == (1, "trexbench: typo/x: No such file or directory: name a place that can be written\n")
+    assert (code, err) == (9, "trexbench: typo/x: No such file or directory: name a place that can be written\n")
     assert not (tmp_path / "typo").exists()
 
 

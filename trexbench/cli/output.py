@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from ..core.errors import BenchError, ConfigError
+from ..core.errors import BenchError, ConfigError, StoreError
 from ..files import replace_file
 from ..report.clean import clean, escape_markdown
 from ..report.room import room_of, wrapped
@@ -98,7 +98,7 @@ def make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BenchError(f"{path}: {error.strerror}", "name a directory that can be created") from error
+        raise StoreError(f"{path}: {error.strerror}", "name a directory that can be created") from error
 
 
 def write(name: str, data: str | bytes, aside: bool = False) -> None:
@@ -111,7 +111,7 @@ def write(name: str, data: str | bytes, aside: bool = False) -> None:
     try:
         replace_file(path, raw)
     except OSError as error:
-        raise BenchError(f"{path}: {error.strerror}", "name a place that can be written") from error
+        raise StoreError(f"{path}: {error.strerror}", "name a place that can be written") from error
     if not aside:
         click.echo(path)
 

@@ -1,6 +1,6 @@
 """Errors that a user can act on, by where the cause lies.
 
-    BenchError                 one line: the thing, the place, the remedy
+    BenchError                 one line: the thing, the place, the remedy (exit 1 where no other fits)
     ├── ConfigError            what the user wrote or asked (exit 2)
     ├── GeneratorError         the traffic generator or the way to it (exit 5)
     │   ├── GeneratorLost      the connection to it was lost
@@ -14,7 +14,8 @@
     ├── StoreError             a result could not be read or written (exit 9)
     └── NoAnswer               a run to its end is no answer to what was asked (exit 4)
 
-Exit 0: measured. 130/143: interrupted. What was measured before a run ended early is always saved.
+Exit 0: measured. 3: measured, and something got worse. 130/143: interrupted. What was measured before a run ended early
+is always saved.
 """
 
 from __future__ import annotations
