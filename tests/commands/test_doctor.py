@@ -47,6 +47,17 @@ def test_a_dut_of_commands_without_any_is_doubted(tmp_path: Path) -> None:
     assert found["counters"] == ("doubtful", "its config names none")
 
 
+def test_a_router_between_two_hosts_needs_no_trex_but_its_hosts(tmp_path: Path) -> None:
+    end = "transport: {{type: netns, namespace: no-{0}}}, interface: e, address: 10.{0}.0.2/24, gateway: 10.{0}.0.1"
+    ends = f"endpoints: {{client: {{{end.format(1)}}}, server: {{{end.format(2)}}}}}\n"
+    (tmp_path / "mine.yaml").write_text(f"driver: none\n{ends}")
+    done = trexbench(tmp_path, "doctor", "--dut", "mine.yaml", "--json")
+    checks = json.loads(done.stdout)
+    assert not any(check["area"] == "tester" for check in checks)
+    bad = {check["what"]: check["found"] for check in checks if check["state"] == "bad"}
+    assert done.returncode == 6 and "no-1" in bad["client"] and "no-2" in bad["server"]
+
+
 def test_a_wan_host_without_tc_is_bad_with_its_remedy(tmp_path: Path) -> None:
     wan = "wan: 20ms,1gbit\nwan_host: {transport: {type: netns, namespace: no-such}, interfaces: [a, b]}\n"
     code, found = _states_of_dut(tmp_path, f"driver: none\n{wan}")

@@ -12,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..config.endpoints import TransportConfig
 from ..config.lookup import load_dut
 from ..config.model import DutConfig, GeneratorConfig
 from ..core.calibration import Calibration
 from ..core.checks import Area, Check, State, attempt, failed, judge
-from ..core.errors import BenchError
+from ..core.errors import BenchError, DutError
 from ..core.tcp.wan import Wan
 from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import ServerFacts, describe
@@ -24,7 +25,7 @@ from ..generator.trex.ports import SIMULATED, ethernet_of, lack_of_destination, 
 from ..lab import LabSpec, host, net, vm
 from ..lab.lab import status
 from ..lab.spec import place
-from ..session.dut import ConnectedDut, connect_target, endpoint_of
+from ..session.dut import ConnectedDut, connect_target, endpoint_of, reached
 from ..session.options import Target
 from ..session.testers import load, name_of_tester
 from ..session.wan import made_by, require_wan
@@ -48,15 +49,21 @@ def examine(target: Target, results: Path) -> Iterator[Check]:
     yield from check_results(results)
     if config is not None and config.lab is not None:
         yield from check_lab(config, embedded=target.trex_dir is None)
-    yield from _check_tester(target, config)
-    yield judge_calibration(load(name_of_tester(config, target)), time.time())
+    if _needs_tester(target, config):
+        yield from _check_tester(target, config)
+        yield judge_calibration(load(name_of_tester(config, target)), time.time())
     if config is not None:
         yield from check_dut(target, config)
 
 
+def _needs_tester(target: Target, config: DutConfig | None) -> bool:
+    """Test whether frames are sent: not to a DUT with endpoints alone, unless a server is named."""
+    return config is None or bool(config.cables) or target.server is not None
+
+
 def _generates_here(target: Target, config: DutConfig | None) -> bool:
     """Test whether a TRex on this machine sends; a lab selects its cores by itself and does not count."""
-    if config is not None and config.lab is not None:
+    if not _needs_tester(target, config) or (config is not None and config.lab is not None):
         return False
     server = target.server or (config.generator.server if config is not None else "127.0.0.1")
     with contextlib.suppress(ValueError):
@@ -169,10 +176,20 @@ def _describe_wan(config: DutConfig, wan: Wan) -> str:
     return f"{wan}, by {made_by(wan)}"
 
 
+def _describe_host(transport: TransportConfig) -> str:
+    with reached(transport) as there:
+        done = there.run(["python3", "--version"], 10.0)
+        if done.returncode != 0:
+            raise DutError(f"{there.place} has no python3", "install it, 3.7 or later: TCP tests need it")
+        return f"{there.place}, {done.stdout.strip()}"
+
+
 def check_dut(target: Target, config: DutConfig) -> Iterator[Check]:
-    """Reach the DUT as a run would, and read all that its driver needs, without changing anything."""
+    """Reach the DUT and the hosts of TCP tests as a run would, and read all that its driver needs; change nothing."""
     if config.wan is not None:
         yield attempt(Area.DUT, "WAN", partial(_describe_wan, config, config.wan))
+    for role, end, _ in config.hosts.roles if config.endpoints is not None and config.lab is None else ():
+        yield attempt(Area.DUT, role, partial(_describe_host, end.transport))
     if config.lab is not None and status(config.lab.prefix).condition != "up":
         found = "its lab is down: a run brings it up for itself"
         yield Check(Area.DUT, config.name, State.GOOD, found, f"to check it too: trexbench lab up --dut {config.name}")
