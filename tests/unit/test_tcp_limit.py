@@ -180,6 +180,19 @@ def test_each_window_is_told_with_the_rate_that_it_allows(kind: str, sizes: dict
     assert kind in found.reasons[0]
 
 
+def test_a_receive_window_that_is_wider_than_the_line_hides_no_busy_dut() -> None:
+    times = {"rtt_s": 0.0216, "min_rtt_s": 0.0204}
+    path = Path(800e6, in_flight=2_160_000, cwnd=3_200_000, send_buffer=40_000_000, cores={"dut": (1.0,)}, **times)
+    assert verdict(replace(path, peer_window=2_500_000), setup=LINE).limit is DUT, "980 of 956 Mbit/s"
+    assert verdict(replace(path, peer_window=2_300_000), setup=LINE).limit is WINDOW, "902 Mbit/s"
+
+
+def test_a_line_that_was_full_but_for_the_slow_start_names_the_interval() -> None:
+    found = verdict(Path(bps=(100e6, *[950e6] * 9)), setup=LINE)
+    assert found.limit is FULL and found.reasons[0].endswith("at MTU 1500, in the median interval")
+    assert verdict(Path(bps=950e6), setup=LINE).reasons[0].endswith("at MTU 1500")
+
+
 def test_without_an_idle_round_trip_no_window_is_the_limit() -> None:
     """The genuine iperf3 tells only smoothed round trips: of a queue that is always full they are all alike."""
     run = make_tcp_result(replace(LONG, retransmits=0), legs=FORWARD)

@@ -73,7 +73,7 @@ class TcpEvidence:
         window = find_window(self.flow, self.ping_s)
         if window is None or (window.kind == "congestion window" and any(of_dut(self))):
             return None
-        return None if self.link_bps is not None and window.predicted_bps >= self.link_bps else window
+        return None if self.link_bps is not None and window.most_bps >= self.link_bps else window
 
     @property
     def cores_apart(self) -> bool:
@@ -221,8 +221,9 @@ def of_window(evidence: TcpEvidence) -> Iterator[str]:
 
 def of_line(evidence: TcpEvidence) -> Iterator[str]:
     setup, rate_bps, link_bps = evidence.setup, evidence.rate_bps, evidence.link_bps
-    if setup.wan is not None:  # over a long line the windows of a short test open slowly
-        rate_bps = max(rate_bps, median([interval.received_bps for interval in evidence.flow.regular] or [0.0]))
+    middle_bps = median([interval.received_bps for interval in evidence.flow.regular] or [0.0])
+    slow_start = setup.wan is not None and middle_bps > rate_bps  # over a long line the windows open slowly
+    rate_bps = middle_bps if slow_start else rate_bps
     if link_bps and rate_bps >= OF_LINE * link_bps:
         wan_bps = setup.wan.rate_bps if setup.wan is not None else None
         is_wan = wan_bps is not None and wan_bps <= (setup.line_bps or wan_bps)
@@ -230,7 +231,8 @@ def of_line(evidence: TcpEvidence) -> Iterator[str]:
         tunnel = setup.tunnel if setup.header_bytes(evidence.leg.version) else ""
         inside = " in PPPoE" if setup.pppoe else f" in {tunnel}" if tunnel else ""
         share = f"{format_share(rate_bps / link_bps)} of the {format_bits(link_bps)} of payload"
-        yield f"{share} that {line} carries at MTU {setup.mtu}{inside}"
+        when = ", in the median interval" if slow_start else ""
+        yield f"{share} that {line} carries at MTU {setup.mtu}{inside}{when}"
 
 
 def of_dut(evidence: TcpEvidence) -> Iterator[str]:

@@ -35,6 +35,12 @@ class TcpWindow:
     """Bytes in flight over the round trip, of all such streams together."""
     rate_bps: float
 
+    @property
+    def most_bps(self) -> float:
+        """The rate that it allows: that of a whole receive window, of another the bytes in flight."""
+        whole = self.kind == "receive window" and self.size_bytes > self.in_flight_bytes
+        return self.predicted_bps * (self.size_bytes / self.in_flight_bytes if whole else 1.0)
+
     def __str__(self) -> str:
         return (
             f"{self.in_flight_bytes / 1e6:.3g} MB in flight fill the {self.kind} of {self.size_bytes / 1e6:.3g} MB; "
