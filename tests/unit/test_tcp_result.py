@@ -26,7 +26,7 @@ from trexbench.core.tcp.plan import (
 from trexbench.core.tcp.result import TcpResult, from_document
 from trexbench.core.typed import Status
 from trexbench.core.verdict.parts import RunWarning
-from trexbench.report.tcp.text import format_tcp, where_words
+from trexbench.report.tcp.text import format_tcp, headline, where_words
 from trexbench.results.document import checked_rows, encode
 
 GOLDEN = File(__file__).resolve().parents[1] / "fixtures" / "tcp-v1.json"
@@ -108,9 +108,11 @@ def test_repetitions_are_one_summary() -> None:
     plan = TcpPlan(legs=tuple(Leg(Way.FORWARD, 4, number) for number in (1, 2, 3)), time_s=10.0)
     result = make_tcp_result(plan=plan)
     legs = tuple(make_leg(plan, leg, Path(bps=9e8 + 1e7 * at)) for at, leg in enumerate(plan.legs))
-    (found,) = replace(result, legs=legs).summaries
+    result = replace(result, legs=legs)
+    (found,) = result.summaries
     assert (found.repetitions, found.rate_bps) == (3, pytest.approx(9.1e8))
     assert found.uncertainty_bps == pytest.approx(4.30 * 1e7 / 3**0.5)
+    assert headline(result) == "TCP through lab-linux: forward IPv4 >= 910.0 Mbit/s +- 25 Mbit/s"
 
 
 def test_both_directions_of_a_bidirectional_leg_are_one_rate() -> None:

@@ -8,7 +8,7 @@ from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import HostShare, ProcessShare, told_processes
 from ...core.tcp.laws import SENDABLE, window_rule
 from ...core.tcp.plan import TcpEnvironment, Way
-from ...core.tcp.result import FlowResult, PingResult, TcpResult
+from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_duration, format_scaled, format_share, format_time
@@ -101,9 +101,14 @@ def where_words(result: TcpResult) -> str:
 
 
 def answer_words(result: TcpResult) -> str:
-    """Each way's mean rate."""
-    rates = [f"{one.kind} {format_bound(one.rate_bps, one.at_least, 'bit/s')}" for one in result.summaries]
-    return ", ".join(rates) or "nothing was measured"
+    """Each way's mean rate of all repetitions, with its 95 % uncertainty if that is known."""
+    return ", ".join(map(_rate_words, result.summaries)) or "nothing was measured"
+
+
+def _rate_words(summary: LegSummary) -> str:
+    doubt_bps = summary.uncertainty_bps
+    doubt = "" if doubt_bps is None else f" +- {format_scaled(doubt_bps, 'bit/s', 2)}"
+    return f"{summary.kind} {format_bound(summary.rate_bps, summary.at_least, 'bit/s')}{doubt}"
 
 
 def name_of_flow(flow: FlowResult) -> str:
