@@ -167,7 +167,15 @@ def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
 def test_a_bound_decides_nothing(tmp_path: File) -> None:
     first = store(tmp_path, make_tcp_result(Path(bps=940e6), setup=TcpEnvironment(line_bps=1e9)))
     second = store(tmp_path, make_tcp_result(Path(bps=930e6)))
-    assert run("results", "compare", first, second, "--anyway", "--results", tmp_path).out.count("unknown") == 2
+    text = run("results", "compare", first, second, "--anyway", "--results", tmp_path).out
+    assert text.count("unknown: the DUT") == text.count("UNLIKE: line rate 1.000 Gbit/s and unknown") == 2
+
+
+def test_a_run_of_two_ways_that_is_left_out_is_named_once(tmp_path: File) -> None:
+    whole = store(tmp_path, make_tcp_result(PI))
+    store(tmp_path, make_tcp_result(PI, status=Status.INCOMPLETE))
+    text = run("results", "compare", tmp_path / "2026*/*/*.json", whole, "--results", tmp_path).out
+    assert text.count("left out, incomplete") == 1, text
 
 
 def test_a_slower_firmware_is_a_regression_of_the_tcp_rate(tmp_path: File) -> None:

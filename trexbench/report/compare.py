@@ -98,8 +98,8 @@ def sets_compared(first: str, second: str, compared: SetComparison) -> Compariso
         for reason in pair.unlike
     ]
     remarks += [f"only in the {which}: {clean(cell)}" for cell, which in alone]
-    for row in compared.left_out:
-        remarks.append(f"left out, {clean('no figure' if row.complete else row.status)}: {clean(row.path)}")
+    left_out = (f"{'no figure' if row.complete else row.status}: {row.path}" for row in compared.left_out)
+    remarks += [f"left out, {clean(words)}" for words in dict.fromkeys(left_out)]
     return ComparisonForms(
         (first, second),
         make_sheet(heads, map(_set_row, compared.pairs, marks), "comparison"),

@@ -76,7 +76,7 @@ class FigureSeries:
 OWN_TESTER = "that of the machine"
 """Words for the tester of runs without a fleet."""
 _CONDITIONS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
-    "line_rate_bps": ("line rate", format_bits),
+    "line_rate_bps": ("line rate", lambda bps: format_bits(bps) if bps else "unknown"),
     "accelerator": ("processor", lambda name: name or "its own"),
     "tester": ("tester", lambda name: name or OWN_TESTER),
     "loss_threshold": ("loss threshold", lambda share: format_share(share or 0.0)),
