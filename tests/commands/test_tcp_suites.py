@@ -48,6 +48,7 @@ def test_a_tunnels_rates_beside_the_documents(tmp_path: Path) -> None:
     shown = succeed(tmp_path, "suite", "table", "vpn-tunnel-2020")
     assert shown.stdout.startswith("*** SIMULATED"), shown.stderr
     assert "12 of 12 published figures within 5 %" in shown.stdout
+    assert "none of 40 published CPU figures was measured" in shown.stdout
     found = json.loads(trexbench(tmp_path, "suite", "table", "vpn-tunnel-2020", "--json").stdout)["cells"]
     assert not any("cpu" in one for one in found) and all(one["published_cpu"] for one in found)
     words = [line.replace(">= ", "").split() for line in shown.stdout.splitlines() if line.startswith("vpn-i5")][:12]

@@ -115,10 +115,12 @@ def _cpu_lines(lines: Sequence[PublishedCell], room: int | None) -> Iterator[str
         return
     yield from ("", "CPU of processes, % of one core: measured, published", "")
     yield from format_sheet(make_sheet(_CPUS, map(_cpu_row, lines)), room)
-    ratios = [ratio for one in lines for ratio in one.cpu_ratios.values()]
-    if ratios:
-        near = sum(ratio is not None and abs(ratio - 1) <= NEAR for ratio in ratios)
-        yield from ("", f"{near} of {format_count(len(ratios), 'published CPU figure')} within {100 * NEAR:g} %")
+    if ratios := [ratio for one in lines for ratio in one.cpu_ratios.values()]:
+        known = [ratio for ratio in ratios if ratio is not None]
+        near = sum(abs(ratio - 1) <= NEAR for ratio in known)
+        count, missing = format_count(len(ratios), "published CPU figure"), len(ratios) - len(known)
+        words = f"{near} of {count} within {100 * NEAR:g} %{f', {missing} not measured' if missing else ''}"
+        yield from ("", words if known else f"none of {count} was measured")
 
 
 def _cpu_row(line: PublishedCell) -> Iterator[str]:
@@ -143,6 +145,6 @@ def _row(line: PublishedCell) -> Iterator[Item | str]:
     cores, bps = of("cores_per_gbps"), of("total_bps")
     yield figure(None if cores is None or bps is None else cores * bps / 1e9, "{:.2f}".format)
     for column in ("ping_idle_s", "ping_loaded_s"):
-        yield figure(of(column), lambda one: f"{1000 * one:.3f}", 1000)
+        yield figure(of(column), lambda one: f"{1000 * one:.3f} ms", 1000)
     for column in ("idle_power_w", "power_w"):
         yield figure(of(column), "{:.1f} W".format)
