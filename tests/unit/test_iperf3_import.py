@@ -100,7 +100,8 @@ def test_both_ends_are_read_where_the_server_told_its_part() -> None:
     assert alone.flows[1].flow.retransmits == 9
     assert alone.flows[0].statistics is not None
     assert alone.flows[0].statistics.mean == pytest.approx(reverse.statistics.mean, rel=0.05)
-    assert "imported-sender" in {one.code for one in alone.warnings}
+    said = {one.code: one.text for one in alone.warnings}
+    assert "reported only in total" in said["imported-sender"] and "only in total" in said["imported-retransmits"]
 
 
 def test_a_server_of_other_intervals_counts_where_it_receives_all() -> None:

@@ -216,11 +216,11 @@ def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Itera
     sends = {stream.sends for stream in ours.totals[-1][1]}
     if alone and True in sends:
         bps = end.sum_received.bits_per_second
-        whole = f"reported as a whole, {format_bits(bps)}" if bps > 0 else "not reported"
+        whole = f"reported only in total, {format_bits(bps)}" if bps > 0 else "not reported"
         text = f"what the {peer} received is {whole}; the intervals are what the {role} sent"
         yield RunWarning("imported-sender", text)
     if alone and False in sends:
-        text = f"how often the {peer} sent again is reported as a whole, not by interval"
+        text = f"how often the {peer} sent again is reported only in total, not by interval"
         yield RunWarning("imported-retransmits", text)
     cpu = [
         f"the {host}'s {format_share(used / 100)}"
@@ -228,8 +228,9 @@ def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Itera
         if isinstance(used := end.cpu_utilization_percent.get(key), int | float) and 0 < used < 1e5
     ]
     if cpu:
-        text = f"of CPU time only that of the programs is reported, in shares of a core: {', '.join(cpu)}"
-        yield RunWarning("imported-cpu", text)
+        yield RunWarning(
+            "imported-cpu", f"only the CPU time of the programs is known, in shares of a core: {', '.join(cpu)}"
+        )
 
 
 def _started(output: Iperf3Output) -> str | None:

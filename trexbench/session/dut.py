@@ -120,7 +120,8 @@ def record_dut(target: Target, macs_of: ReadMacs) -> Recording:
     with connect_target(target, "dut record", macs_of, through) as connected:
         recording = record(connected.dut, recorders[0], load_dut(target.name, target.configs_dir, target.prefix))
     if not recording.answers:
-        raise DutError(f"{target.name} answered nothing", "; ".join(dict.fromkeys(recording.failures.values())))
+        why = "; ".join(dict.fromkeys(recording.failures.values())) or "its config names nothing to read"
+        raise DutError(f"{target.name} answered nothing", why)
     return recording
 
 

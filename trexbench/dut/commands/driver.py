@@ -62,7 +62,7 @@ class CommandsDut:
     def observe(self, clear: bool = False) -> Observation:
         """Read all counters. clear has no effect: they are totals."""
         if not self._settings.counters:
-            why = f"driver: {self._wanted.config.driver}: its config names none"
+            why = f"driver: {self._wanted.config.driver}: its config names no counters"
             return Observation(missing=(Missing("the DUT's counters", why),))
         gathering = Gathering()
         outputs: list[str | None] = [

@@ -18,6 +18,7 @@ ACCESS_DENIED, SERVER_ERROR = -1, -2
 NOT_IMPLEMENTED = 13
 """Error number of iperf3 that is sent with SERVER_ERROR."""
 REFUSALS = {
+    NOT_IMPLEMENTED: ("the server refuses what was asked", "see what it says"),
     27: ("the server has a limit for its rate", "start it without --server-bitrate-limit"),
     37: ("the test is longer than the server allows", "ask for less time, or start it without --server-max-duration"),
     134: ("the server does not know this congestion control", "name one that its kernel has"),

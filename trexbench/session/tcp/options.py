@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -101,7 +102,10 @@ class TcpWish:
         return WAYS[way]
 
     def require_consistent(self) -> None:
-        """ConfigError for options that exclude one another, or mean nothing without --bdp."""
+        """ConfigError for an unlikely name, options that exclude one another, or mean nothing without --bdp."""
+        for name in self.cc:
+            if not re.fullmatch(r"[a-z0-9_-]{1,15}", name):
+                raise ConfigError(f"--cc: {name[:40]!r} is not a congestion control", "write it as cubic or bbr")
         sized = [name for name, given in (("--factor", self.factor is not None), ("--sweep", self.sweep)) if given]
         if not self.bdp:
             if sized:
