@@ -197,8 +197,8 @@ class StoredSample(Struct, omit_defaults=True):
     """A sample as stored in documents: the parts of its reading, and directions by name."""
 
     phase: Phase  # of the run
-    trial: Count  # its number, as of latency loads; 0 outside of trials
-    t_s: Number  # the run's clock when reading began
+    trial: Count  # number of the trial, latency load or look, from 1; in a ramp's other phases, rechecks so far
+    t_s: Number  # the run's clock at the reading
     asked_pps: Mapping[str, Seconds]  # by direction, since the sample before
     queue_full: Count | None  # how often a transmit queue was full, of all ports
     ports: Mapping[int, PortCounters]  # by port

@@ -52,7 +52,7 @@ class Goal:
 class Verdict:
     """A strategy's conclusion about one direction. The fields are explained in DirectionResult."""
 
-    limit: Limit  # what ended the direction
+    limit: Limit  # what limited the direction
     reasons: tuple[str, ...]  # evidence, in words
     maximum_pps: float = 0.0  # the throughput, or the most that was carried
     low_pps: float | None = None  # lower end of the interval
@@ -83,7 +83,7 @@ class Trial:
     sent: int  # frames
     received: int  # frames
     loss: float | None  # share of them
-    passed: bool  # no more than the threshold was lost
+    passed: bool  # lost no more than the threshold, besides what the path loses
 
 
 @dataclass(frozen=True, kw_only=True)
