@@ -206,8 +206,9 @@ def test_the_guard_ends_a_process_at_the_end_of_its_lease(plan: tuple[float | No
         child.stdout.close()
 
 
-def test_the_guard_ends_even_a_stopped_process() -> None:
-    child = start_child(GUARDED, (1.0,))
+def test_the_guard_ends_even_a_stopped_process_in_a_directory_with_a_file_named_like_a_module(tmp_path: Path) -> None:
+    (tmp_path / "subprocess.py").write_text("raise SystemExit(9)\n")
+    child = start_child(f"import os, pickle, trexbench.fleet.guard\nos.chdir({str(tmp_path)!r})\n{GUARDED}", (1.0,))
     assert child.stdout is not None
     try:
         assert child.stdout.readline() == b"guarded\n"

@@ -27,6 +27,7 @@ CORE = """
 """Each may import those before it; ``core`` itself is the files beside its rooms: result, damage and their like."""
 
 ROOMS: Mapping[str, str] = {
+    "child": "",
     "signals": "",
     "files": "",
     "lock": "core/errors",
@@ -41,14 +42,14 @@ ROOMS: Mapping[str, str] = {
     "dut/vpp": "core/* config transport host dut",
     "endpoint": "core/* host transport",
     "endpoint/programs": "",
-    "generator/trex": "core/* signals generator/trex/watchdog",
+    "generator/trex": "child core/* signals generator/trex/watchdog",
     "generator/trex/watchdog": "",
     "stlserver": "core/errors core/units stlserver/*",
     "stlserver/state": "core/errors core/load stlserver",
     "stlserver/kernel": "core/errors core/load stlserver stlserver/state",
     "stlserver/rpc": "stlserver stlserver/state",
     "twin": "core/* config stlserver",
-    "lab": "core/* config files host lock processes signals transport stlserver stlserver/kernel",
+    "lab": "child core/* config files host lock processes signals transport stlserver stlserver/kernel",
     "report": "core/*",
     "report/run": "core/* report",
     "report/regress": "core/* report",
@@ -61,7 +62,7 @@ ROOMS: Mapping[str, str] = {
     "signals stlserver/rpc transport twin",
     "suite": "core/* config files lock report report/regress report/run report/tcp results review session session/tcp",
     "fleet/guard": "",
-    "fleet": "core/* config dut files fleet/guard lock results session session/tcp suite transport",
+    "fleet": "child core/* config dut files fleet/guard lock results session session/tcp suite transport",
     "doctor": "core/* config generator/trex host lab session",
     "api": "core/* config fleet report/run results review session suite",
     "api_tcp": "core/* api config results session/tcp",

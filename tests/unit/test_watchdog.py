@@ -175,6 +175,16 @@ def test_ports_fall_silent_when_the_harness_is_killed() -> None:
         assert until(lambda: _states(server) == [("STREAMS", False), ("STREAMS", False)])
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH is new in 3.11")
+def test_a_file_of_the_users_is_not_run_in_place_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profiles lie in the current directory, and one may be named like a module."""
+    (tmp_path / "json.py").write_text("raise SystemExit(9)\n")
+    monkeypatch.chdir(tmp_path)
+    guard = Guard("127.0.0.1", 1, "h", {})
+    guard.done()
+    assert guard.process.returncode == 0
+
+
 def _states(server: StlServer) -> list[tuple[str, bool]]:
     """State of both ports, and whether somebody owns them, asked over the wire."""
     status = [ask(server.rpc_port, "get_port_status", port_id=port, profile_id="*", block=False) for port in (0, 1)]

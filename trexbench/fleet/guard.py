@@ -1,4 +1,4 @@
-"""Kills a tester's process at the end of its lease: ``python -m trexbench.fleet.guard PID``.
+"""Kills a tester's process at the end of its lease: ``python -I guard.py PID``.
 
 Reads lines, each a time of CLOCK_BOOTTIME that replaces the one before, or ``free``. At that time the process is
 killed, even if it is stopped or hangs, and the watchdog of its traffic generator stops the traffic. The end of input
@@ -65,7 +65,7 @@ class LeaseGuard:
         line = f"{_FREE if when_s is None else when_s}\n".encode()
         for _ in range(2):
             if self._process is None or self._process.poll() is not None:
-                argv = [sys.executable, "-m", "trexbench.fleet.guard", str(os.getpid())]
+                argv = [sys.executable, "-I", __file__, str(os.getpid())]
                 self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
             assert self._process.stdin is not None
             try:

@@ -22,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from ..child import child_environment
 from ..config.fleet import Cluster
 from ..core.errors import BenchError, StoreError
 from ..dut.journal import JOURNAL_DIR_ENV
@@ -53,7 +54,9 @@ def keep_working(own: OwnSettings, cluster: Cluster, lease_s: float, say: Callab
     with TemporaryDirectory(prefix="trexbench-tester-") as scratch:
         line = json.dumps({**asked, "lease_s": lease_s, "scratch": scratch}).encode() + b"\n"
         while True:
-            process = subprocess.Popen(argv, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
+            process = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, bufsize=0, start_new_session=True, env=child_environment()
+            )
             assert process.stdin is not None
             try:
                 with contextlib.suppress(BrokenPipeError):

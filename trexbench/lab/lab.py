@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from ..child import child_environment
 from ..core.errors import ConfigError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from . import endpoints, host, net, server, state, vm
@@ -216,7 +217,7 @@ class _Keeper:
         self.spec, self.log = spec, run_dir() / f"{spec.prefix}-keeper.log"
         trex = str(trex_dir) if trex_dir else None
         request = {"what": what, "user": os.getpid(), "spec": msgspec.to_builtins(spec), "trex_dir": trex}
-        environment = {**os.environ, "PYTHONPATH": server.python_path(), state.REQUEST_ENV: json.dumps(request)}
+        environment = {**child_environment(), state.REQUEST_ENV: json.dumps(request)}
         with state.using(self.log):
             self.log.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             log = self.log.open("wb")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..child import child_environment
 from ..core.errors import ConfigError, LabError
 from ..lock import run_dir
 from . import net, state
@@ -50,7 +51,7 @@ def embedded(spec: LabSpec, placement: Placement) -> Launch:
         argv += ["--rpc-cpu", str(placement.harness)]
     if spec.settings.sender_limit_pps is not None:
         argv += ["--limit-pps", f"{spec.settings.sender_limit_pps:.3f}"]
-    return Launch("embedded", tuple(argv), {"PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1"})
+    return Launch("embedded", tuple(argv), {**child_environment(), "PYTHONUNBUFFERED": "1"})
 
 
 def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path) -> Launch:
@@ -61,12 +62,6 @@ def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path
     argv = (str(binary), "-i", "--stl", "--software", *quiet, "--cfg", str(config_file))
     library_path = f"{directory}:{directory / 'so' / os.uname().machine}"
     return Launch("trex", argv, {"LD_LIBRARY_PATH": library_path}, str(directory))
-
-
-def python_path() -> str:
-    """Return PYTHONPATH for a child: a checkout started with -m is found only from the current directory."""
-    root = str(Path(__file__).resolve().parents[2])
-    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def find_trex(directory: Path) -> Path:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
-_PACKAGES = str(Path(__file__).parents[3])  # directory that the package is imported from, also by the watchdog
+from ...child import child_environment
+
 END_S = 5.0  # time that the watchdog may take to end once asked to
 
 
@@ -20,7 +19,7 @@ class Guard:
     def __init__(self, server: str, rpc_port: int, api_h: str, handlers: Mapping[int, str]) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "trexbench.generator.trex.watchdog"],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([_PACKAGES, os.environ.get("PYTHONPATH", "")])},
+            env=child_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
