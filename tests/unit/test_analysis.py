@@ -57,6 +57,13 @@ def test_who_is_to_blame(world: World, limit: Limit, at_least: bool) -> None:
     assert len(result.reasons) >= 1
 
 
+@pytest.mark.parametrize("kind", ["ramp", "saturate"])
+def test_loss_within_the_threshold_is_not_denied(kind: str) -> None:
+    _, analysis = judged(World(1000 * K), kind=kind, loss_threshold=0.9)
+    (result,) = analysis.directions
+    assert result.limit is Limit.NONE and result.reasons[0].startswith("no sustained loss above 90 % ")
+
+
 def test_a_generator_at_its_limit_that_also_loses_is_not_the_dut() -> None:
     """Past its own limit its frames come in bursts that a router drops: seen as queue_full, or as sent under asked."""
 

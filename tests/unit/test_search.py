@@ -218,6 +218,12 @@ def test_every_beginning_of_a_search_has_a_verdict() -> None:
             assert one.maximum_pps <= 7.2e5
 
 
+def test_loss_within_a_large_goal_is_no_loss_that_ended() -> None:
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, goals=(0.499,), loss_threshold=0.499)
+    analysis = analyse(plan, simulate(plan, World(400 * K)).samples)
+    assert analysis.directions[0].limit is Limit.DUT and [warning.code for warning in analysis.warnings] == []
+
+
 def test_the_same_samples_give_the_same_next_step() -> None:
     plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
     samples = simulate(plan, World(7e5, noise=0.01)).samples

@@ -241,9 +241,9 @@ class Ramp(Strategy):
         limit, reasons = limit_without_loss(self, windows, windows[-self.windows :])
         hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
-        beyond = f" beyond the {format_share(path_loss)} lost at every rate" if path_loss else ""
-        without_loss = (f"no sustained loss{beyond} up to {format_pps(carried)}, the most that was offered",)
-        return Verdict(limit, reasons or without_loss, carried)
+        loss = f"no sustained loss above {100 * self.loss_threshold:g} %"
+        loss += f" beyond the {format_share(path_loss)} lost at every rate" if path_loss else ""
+        return Verdict(limit, reasons or (f"{loss} up to {format_pps(carried)}, the most that was offered",), carried)
 
 
 def _asked_at(history: Sequence[Sample], t_s: float) -> Rates:

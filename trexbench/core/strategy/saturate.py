@@ -67,7 +67,7 @@ class Saturate(Strategy):
             reasons = (f"offered {format_pps(offered)}, {format_pps(mean)} emerged", *reasons)
             return Verdict(limit, reasons, mean, *between, None, windows[bad[0]].sent_pps, windows[bad[0]].begin_s)
         limit, reasons = limit_without_loss(self, windows, windows)
-        without_loss = (f"no sustained loss of {format_pps(offered)} offered",)
+        without_loss = (f"no sustained loss above {100 * self.loss_threshold:g} % of {format_pps(offered)} offered",)
         return Verdict(limit, reasons or without_loss, mean, *between)
 
     def _lost_in_warmup(self, history: RunWindows, direction: Direction, windows: Sequence[Window]) -> str:

@@ -158,7 +158,7 @@ class Search(Strategy):
         if not bad:
             return without_loss(self, windows, goals, carried)
         ramp = [path.correct(w) for w in history.judged(direction)]
-        since_s = min([bad[0].begin_s, *(w.begin_s for w in ramp if w.is_bad(LOST_IN_RAMP))])
+        since_s = min([bad[0].begin_s, *(w.begin_s for w in ramp if w.is_bad(max(loss, LOST_IN_RAMP)))])
         limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)

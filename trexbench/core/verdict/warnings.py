@@ -126,8 +126,8 @@ def _window_warnings(plan: Plan, windows: Sequence[Window], result: DirectionRes
         good = [w.excess(plan.loss_threshold) <= 0 for w in after]
         if (first := find_sustained(good, plan.windows)) is not None:
             best = max(w.sent_pps for w, kept in zip(after[first:], good[first:], strict=True) if kept)
-            text = f"the loss ended by itself; later up to {format_pps(best)} were carried without loss"
-            yield RunWarning("recovered", text)
+            text = f"the loss ended by itself; later up to {format_pps(best)} were carried"
+            yield RunWarning("recovered", f"{text} with loss <= {100 * plan.loss_threshold:g} %")
     # It counts where the generator fell behind by more than the next rate change explains.
     step_pps = plan.step_pps(result.direction)
     short = [w for w in before if misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps]

@@ -26,7 +26,7 @@ LIMIT_WORDS = {
     Limit.GENERATOR_RX: "the generator could not receive more",
     Limit.LINK: "a link failed",
     Limit.NONE: "no limit found",
-    Limit.UNKNOWN: "unknown: the counters contradict each other",
+    Limit.UNKNOWN: "the limit is not known",
 }
 _ANY = Direction(-1, -1)
 
