@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, LabError
 from ..core.units import parse_speed
 from .engine import Engine, EngineError
 from .rpc.server import ServerError, StlServer
@@ -151,7 +151,7 @@ def _answer_promptly(cpu: int | None) -> None:
 def run(engine: Engine | None, make: Callable[..., StlServer] = StlServer, **options: Any) -> int:
     """Serve ``engine``, or the one that the options of ``serve`` describe, until asked to stop.
 
-    Returns the exit code: 0 stopped when asked, 1 could not start. Raises click.UsageError for options that contradict
+    Returns the exit code: 0 stopped when asked, 7 could not start. Raises click.UsageError for options that contradict
     each other.
     """
     args = SimpleNamespace(**options)
@@ -171,7 +171,7 @@ def run(engine: Engine | None, make: Callable[..., StlServer] = StlServer, **opt
         server = make(engine, args.host, args.rpc_port, args.pub_port)
     except (EngineError, ServerError, OSError) as error:
         print(f"stlserver: {error}", file=sys.stderr)
-        return 1
+        return LabError.exit_code
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.request_stop())
     if args.die_with_parent:

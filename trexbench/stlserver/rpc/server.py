@@ -138,7 +138,8 @@ class StlServer:
         try:
             bound.bind(address)
         except zmq.ZMQError as err:
-            raise ServerError(f"cannot listen on {address}: {err}; choose another port or address") from err
+            why = zmq.strerror(err.errno or 0)
+            raise ServerError(f"cannot listen on {address}: {why}; choose another port or address") from err
         return bound, int(bound.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0").rpartition(":")[2])
 
     def _close(self) -> None:
