@@ -19,7 +19,7 @@ from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.dut.journal import JOURNAL_DIR_ENV
 from trexbench.fleet import reverting
-from trexbench.fleet.cluster import settings
+from trexbench.fleet.cluster import as_one_line, settings
 from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.schedule import LEASED_S
@@ -63,6 +63,14 @@ def test_certificates_are_looked_for_before_anything_is_opened(
     (certificates / "key.pem").unlink()
     with pytest.raises(errors.ConfigError, match=r"key\.pem cannot be read"):
         make_cluster("tls://h:1", None, insecure=False)
+
+
+def test_the_first_cause_that_has_words_is_named() -> None:
+    nobody = ConnectionRefusedError(111, "Connection refused")
+    nobody.__cause__ = TimeoutError()
+    said = r"^the fleet's scheduler: \[Errno 111\] Connection refused: is it\?$"
+    with pytest.raises(errors.BenchError, match=said), as_one_line("is it?"):
+        raise OSError("in <distributed.comm.tcp.TCPConnector object at 0x7f6da1c10f50>") from nobody
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])

@@ -121,7 +121,10 @@ def as_one_line(remedy: str = RESUME) -> Iterator[None]:
     try:
         yield
     except (OSError, TimeoutError, RuntimeError) as error:
-        raise BenchError(f"the fleet's scheduler: {error.__cause__ or error}", remedy) from error
+        said, cause = str(error), error.__cause__
+        while cause is not None:  # the first one's text names no object of Dask
+            said, cause = str(cause) or said, cause.__cause__
+        raise BenchError(f"the fleet's scheduler: {said}", remedy) from error
 
 
 def quiet() -> None:
