@@ -182,6 +182,9 @@ def test_a_profile_of_the_users_own_is_shown_and_its_errors_name_the_line(tmp_pa
     assert err == "trexbench: profile mine.py, line 10, does not load: NameError: name 'rate' is not defined\n"
     code, _, err = run("lab", "profile", "show", "./other.py")
     assert code == 2 and "other.py: no such profile" in err
+    (tmp_path / "mine.txt").write_text(PROFILE)
+    code, _, err = run("lab", "profile", "show", "./mine.txt")
+    assert code == 2 and "mine.txt: its name does not end in .py" in err
 
 
 def test_verbose_says_what_is_called_meanwhile_and_others_say_nothing() -> None:

@@ -99,6 +99,8 @@ def test_the_mix_is_said_as_it_is_written() -> None:
     assert imix.mix == "28:16:4 frames of 64, 590, 1514 B, mean 360.2 B"
     assert Profile("p", (sized(1514, 7),)).mix == "1514 B frames"
     assert Profile("p", (sized(64, 0.5), sized(128, 0.25))).mix.startswith("2:1 frames of 64, 128 B")
+    tagged = (Stream(bytes(12) + bytes.fromhex(f"8100000{vlan}0800") + bytes(42), 1.0) for vlan in (7, 8))
+    assert Profile("p", tuple(tagged)).mix == "64 B frames with VLAN 7 or VLAN 8"
 
 
 @pytest.mark.parametrize(

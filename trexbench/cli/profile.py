@@ -105,7 +105,7 @@ def _show_lines(traffic: Traffic, speed: float, port: int, packets: bool) -> Ite
     yield f"{traffic.name}: {traffic.summary}"
     tuned = ",".join(f"{k}={v}" for k, v in loaded.tunables.items())
     yield f"  profile     {loaded.name}{tuned and ' -t '}{tuned}, as sent by port {port}"
-    yield f"  frames      {loaded.mix}, mean {loaded.mean_frame_bytes:.2f} B with FCS"
+    yield f"  frames      {loaded.mix}; sizes include the FCS"
     yield f"  flows       {loaded.flows}; varied: {', '.join(loaded.varied) or 'nothing'}"
     line = loaded.line_rate_pps(speed)
     l2 = line * loaded.mean_frame_bytes * 8

@@ -246,7 +246,8 @@ class Profile:
     @property
     def mix(self) -> str:
         """The frame sizes in words: "imix" has several definitions, so a result names the one that was sent."""
-        tags = "".join(f" with {words}" for words in sorted({describe_tags(s.packet) for s in self.streams} - {""}))
+        tags = " or ".join(sorted({describe_tags(s.packet) for s in self.streams} - {""}))
+        tags = tags and f" with {tags}"
         if len({stream.frame_bytes for stream in self.streams}) == 1:
             return f"{self.streams[0].frame_bytes} B frames{tags}"
         sizes = ", ".join(str(stream.frame_bytes) for stream in self.streams)

@@ -69,6 +69,8 @@ def _line_of(path: Path, error: BaseException) -> str:
 def _check_names(path: Path, tunables: Mapping[str, str]) -> None:
     if not path.is_file():
         raise ConfigError(f"no profile file {path}", "stl_profiles/bench.py is the one that comes with trexbench")
+    if path.suffix != ".py":
+        raise ConfigError(f"profile {path}: its name does not end in .py", "rename the file, or name another")
     if path.name.partition(".")[0] in sys.stdlib_module_names | CLIENT_NAMES:
         raise ConfigError(f"profile {path.name}: a Python module has that name", "rename the file")
     for name in _LOADER_ARGUMENTS & set(tunables):
