@@ -675,6 +675,7 @@ def test_a_store_that_is_not_there_is_no_empty_one(tmp_path: Path) -> None:
         ("s3://lab/x?key=secret", "holds a password"),
         ("simplecache::sftp://u:secret@host/x", "chains file systems"),
         ("nonsense://x", "Protocol not known: nonsense"),
+        ("file://store", "names no directory: write file:///"),
     ],
 )
 def test_addresses_that_are_refused(address: str, words: str) -> None:

@@ -80,6 +80,8 @@ def mirror_of(address: str) -> Path:
         shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
         remedy = "leave it out: the library finds it in the environment, ~/.aws or ~/.ssh"
         raise ConfigError(f"--results {shown} holds a password or an option", remedy)
+    if parts.scheme == "file" and parts.netloc:
+        raise ConfigError(f"--results {address} names no directory", f"write file://{Path(path).absolute()}")
     place = _place(address)
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
