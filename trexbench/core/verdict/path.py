@@ -224,9 +224,11 @@ def _why_missing(plan: Plan, half: Sequence[Sample], direction: Direction, windo
     others = (port for port in now if port not in expected)
     rx = next((port for port in others if now[port].ipackets - then[port].ipackets > window.sent / 2), None)
     if rx is None:
+        too_fast = "" if window.received <= 0 else "a --warmup beyond what the DUT carries, "
         return (
-            f"{share} came back on port {direction.rx} of what port {tx} sent: likely causes are a missing route or "
-            "neighbour on the DUT, forwarding or a firewall there, a wrong destination MAC, or a link that is down"
+            f"{share} came back on port {direction.rx} of what port {tx} sent: likely causes are {too_fast}a missing "
+            "route or neighbour on the DUT, forwarding or a firewall there, a wrong destination MAC, or a link that is "
+            "down"
         )
     sent_bytes = (now[tx].obytes - then[tx].obytes) / max(1, now[tx].opackets - then[tx].opackets)
     came_bytes = (now[rx].ibytes - then[rx].ibytes) / max(1, now[rx].ipackets - then[rx].ipackets)
