@@ -72,6 +72,7 @@ BROKEN = [
     ("bad MAC", "12:34:56:11:22:33", "12:34:56:11:22", 9, ["neighbour.mac", "not a MAC", "68:05:ca:32:45:94"]),
     ("multicast MAC", "12:34:56:11:22:33", "01:34:56:11:22:33", 9, ["neighbour.mac", "multicast"]),
     ("neighbour elsewhere", "{address: 100.65.1.2,", "{address: 100.65.9.2,", 9, ["not in 100.65.1.0/24"]),
+    ("neighbour at an end", "{address: 100.65.1.2,", "{address: 100.65.1.255,", 9, ["100.65.1.255 is not a host's"]),
     ("neighbour is the DUT", "{address: 100.65.1.2,", "{address: 100.65.1.1,", 9, ["own address"]),
     ("networks overlap", "100.65.2.1/24", "100.65.1.9/16", 12, ["ports[1].address", "overlaps 100.65.1.0/24 of d0"]),
     ("a port twice", "tester: 1", "tester: 0", 10, ["ports[1].tester", "line 6"]),

@@ -20,7 +20,7 @@ from trexbench.core.load.plan import pair_directions
         ({"warmup_pps": 1.45e6}, "lower --warmup or raise --ramp-to"),
         ({"warmup_pps": 1.45e6, "kind": "saturate", "hold_s": 9}, "raise --rate"),
         ({"warmup_pps": 0.0}, "warmup pps of 0"),
-        ({"sample_s": 0.01}, "use 50ms to 10s"),
+        ({"sample_s": 0.01}, "`sample:`) of 0.01 s: use 50ms to 10s"),
         ({"sample_s": 11.0}, "use 50ms to 10s"),
         ({"warmup_s": 1.0}, "--warmup of 1 s is shorter than two samples"),
         ({"ramp_s": 3.0}, "--ramp-duration of 3 s is too short"),

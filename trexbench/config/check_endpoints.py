@@ -10,7 +10,7 @@ from ..core.errors import ConfigError
 from .endpoints import EndpointConfig, EndpointsConfig
 from .lab import LabConfig
 from .model import UNREACHED, DutConfig
-from .readers import Address, Interface
+from .readers import Address, Interface, is_host
 from .yamltree import Value
 
 REACHED = ("netns", "local", "ssh")
@@ -81,6 +81,8 @@ def check_hops(here: Value, own: Sequence[Interface], hops: Sequence[Address], w
             yield here.wrong(f"{hop} is not in {networks}", f"pick an address of {networks}")
         elif hop == base.ip:
             yield here.wrong(f"{hop} is {whose} own address", f"pick another of {base.network}")
+        elif not is_host(hop, base.network):
+            yield here.wrong(f"{hop} is not a host's address", f"pick one between the ends of {base.network}")
     for base in of_version.values():
         yield here.wrong(f"no address in {base.network}", f"add one: the other end's, in {base.network}")
 

@@ -231,6 +231,11 @@ def address(value: Value) -> Address:
         raise _no_ip(value.text(), "address", "100.65.1.2", "2001:2:0:1::2") from None
 
 
+def is_host(address: Address, network: Network) -> bool:
+    """Return whether the address is a host's, not one of the ends of its network."""
+    return network.num_addresses <= 2 or address not in (network.network_address, network.broadcast_address)
+
+
 def interface_address(value: Value) -> Interface:
     """Read a host's address with its prefix length."""
     raw = value.text()
@@ -240,9 +245,8 @@ def interface_address(value: Value) -> Interface:
         own = ipaddress.ip_interface(raw)
     except ValueError:
         raise _no_ip(raw, "address with its prefix length", "100.65.1.1/24", "2001:2:0:1::1/64") from None
-    network = own.network
-    if network.num_addresses > 2 and own.ip in (network.network_address, network.broadcast_address):
-        raise ConfigError(f"{raw!r} is not a host's address", f"pick one between the ends of {network}")
+    if not is_host(own.ip, own.network):
+        raise ConfigError(f"{raw!r} is not a host's address", f"pick one between the ends of {own.network}")
     if own.ip.is_link_local or own.ip.is_multicast:
         raise ConfigError(f"{raw!r} is link-local or multicast", "pick one through which test traffic can be routed")
     return own

@@ -103,7 +103,9 @@ class Plan:
         require(self.windows >= 1, f"--windows of {self.windows}", "use at least 1")
         for offer in self.offers:
             offer.check(self.target_option)
-        require(0.05 <= self.sample_s <= 10, f"sample interval {self.sample_s:g} s", "use 50ms to 10s")
+        require(
+            0.05 <= self.sample_s <= 10, f"--sample (or a plan's `sample:`) of {self.sample_s:g} s", "use 50ms to 10s"
+        )
         require(
             self.warmup_s >= 2 * self.sample_s,
             f"--warmup of {self.warmup_s:g} s is shorter than two samples",
