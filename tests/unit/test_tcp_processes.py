@@ -14,6 +14,7 @@ from trexbench.core.tcp.cpu import bits_per_cpu_second, columns, mean_columns, p
 from trexbench.core.tcp.limit import TcpLimit, TcpVerdict
 from trexbench.core.tcp.plan import Leg, Processes, ProcessTime, TcpEnvironment, Way
 from trexbench.core.tcp.result import FlowResult, TcpResult, from_document
+from trexbench.core.tcp.tunnel import CLIENT_DUT
 from trexbench.report.tcp.text import format_tcp
 
 LEG_S = 10.0
@@ -93,6 +94,16 @@ def test_a_tunnel_of_the_dut_that_waits_is_a_doubt_of_other_work() -> None:
     assert (
         said == "forward IPv4: the DUT's tunnel (openvpn) waited for a CPU for 38.0 % of the time: other work ran there"
     )
+
+
+@pytest.mark.parametrize(("user", "limit"), [(0.02, TcpLimit.UNKNOWN), (0.4, TcpLimit.DUT)])
+def test_a_core_that_others_fill_is_not_the_tunnels_of_the_dut(user: float, limit: TcpLimit) -> None:
+    """Programs take 0.7 of the core; nothing is said of the DUT unless its tunnel is one of them."""
+    cores = {"client": (0.3, 0.99), "server": (0.3, 0.99), "dut": (0.3, 0.99)}
+    path = Path(bps=150e6, cores=cores, packets=0.2, user=0.7)
+    ended = replace(APART, napi_threads=True, tunnel_between=CLIENT_DUT)
+    found = verdict({"dut": [process(5, user, 0.1, "tunnel", 0.4)]}, path, setup=ended)
+    assert found.limit is limit, found.reasons
 
 
 @pytest.mark.parametrize(("role", "doubted"), [("", True), ("tunnel", False), ("pppoe", False)])

@@ -148,15 +148,17 @@ class TcpEvidence:
         return next((core.cpu for core in unsure if (core.packet_busy or 0.0) + programs < HALF * core.busy), None)
 
     def _own_work(self, core: CoreShare) -> float | None:
-        """Return the share of the core that the DUT's work took: soft interrupts, or the kernel with NAPI threads.
+        """Return the share of the core that the DUT's work took: soft interrupts, or the kernel with NAPI threads, and
+        the programs of a tunnel that it ends.
 
-        None: unknown. A tunnel's program in user space is like any other; PPPoE's frames are the kernel's work.
+        None: unknown. PPPoE's frames are the kernel's work.
         """
-        if not self.setup.one_kernel or not self.cores_apart or self.setup.dut_programs:
+        own = self.share("dut")
+        if not self.setup.one_kernel or not self.cores_apart or (self.setup.dut_programs and not own.processes):
             return None
         if self.setup.napi_threads:
-            return None if core.user is None else core.busy - core.user
-        return core.packet_busy
+            return None if core.user is None else core.busy - core.user + sum(tunnel.user for tunnel in own.tunnels)
+        return None if core.packet_busy is None else core.packet_busy + sum(tunnel.busy for tunnel in own.tunnels)
 
 
 def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
