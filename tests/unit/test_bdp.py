@@ -224,6 +224,8 @@ def test_what_the_legs_of_bdp_are() -> None:
     assert sizes(16 * MB, sweep=True) == tuple(n * MB for n in (1, 2, 4, 8, 16, 32, 64))
     with pytest.raises(ConfigError, match="--sweep and --buffers exclude each other"):
         bdp(sweep=True, buffers=(MB,)).require_consistent()
+    with pytest.raises(ConfigError, match="--buffers of 5000000000 B: take 4096 to 2147483647"):
+        make_tcp_request(TcpWish("lab-linux", buffers=("5gb",)), TcpSetup(sim=True))
     with pytest.raises(ConfigError, match="--cc: 'Cubic x' is not a congestion control"):
         TcpWish("lab-linux", cc=("bbr", "Cubic x")).require_consistent()
     with pytest.raises(ConfigError, match=r"buffers of 1\.25 kB, 0\.0625 times the BDP.*a host takes 4\.10 kB"):

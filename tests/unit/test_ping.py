@@ -81,6 +81,8 @@ def test_ping_asks_as_told_and_waits_long_enough() -> None:
 def test_ping_that_cannot_run_says_so() -> None:
     with pytest.raises(DutError, match="failed on the box: ping: connect: Network is unreachable"):
         ping(Says(Said("", "ping: connect: Network is unreachable\n", 2)), "192.0.2.1", 1)
+    with pytest.raises(DutError, match="requested address: set the address there, or leave out --no-apply"):
+        ping(Says(Said("", "ping: bind: Cannot assign requested address\n", 2)), "192.0.2.1", 1, source="192.0.2.9")
 
 
 def seen(*ttls: int, **more: object) -> PingSeries:

@@ -85,7 +85,7 @@ def test_a_line_of_1500_bytes_leaves_so_much(kind: str, mtu: int) -> None:
         TcpEnvironment(tunnel=kind).header_bytes(4) == 1500 - mtu and TcpEnvironment(tunnel=kind).header_bytes(6) == 0
     )
     assert parse_tunnel(f"{kind},mtu=1000").inner_mtu(1500) == 1000
-    with pytest.raises(ConfigError, match=f"MTU of {mtu + 1}: a line of 1500 leaves {mtu}"):
+    with pytest.raises(ConfigError, match=f"MTU of {mtu + 1}: a line of 1500 leaves {mtu}: write mtu={mtu}, or less"):
         parse_tunnel(f"{kind},mtu={mtu + 1}").inner_mtu(1500)
 
 

@@ -102,5 +102,7 @@ def read_ping(done: Completed, place: str) -> PingSeries:
     """Parse what ping printed; DutError where it failed."""
     series = parse_ping(done.stdout)
     if series is None:
-        raise DutError(f"{shown(done.argv)} failed on {place}: {done.complaint}", "see whether it runs there")
+        lacks = "Cannot assign requested address" in done.complaint
+        remedy = "set the address there, or leave out --no-apply" if lacks else "see whether it runs there"
+        raise DutError(f"{shown(done.argv)} failed on {place}: {done.complaint}", remedy)
     return series

@@ -69,7 +69,8 @@ class Tunnel:
         room = line_mtu - kind.header_bytes[4]
         room -= (room + 2) % kind.align
         if self.mtu is not None and self.mtu > room:
-            raise ConfigError(f"tunnel {self.kind} with an MTU of {self.mtu}: a line of {line_mtu} leaves {room}")
+            what = f"tunnel {self.kind} with an MTU of {self.mtu}: a line of {line_mtu} leaves {room}"
+            raise ConfigError(what, f"write mtu={room}, or less")
         return self.mtu or room
 
     def __str__(self) -> str:

@@ -107,7 +107,7 @@ def _require_measurable(plan: TcpPlan) -> None:
     _require_within("--omit", plan.omit_s, 0, 60, "s")
     for leg in plan.legs:
         if leg.buffer_bytes is not None:
-            _require_within("buffers", leg.buffer_bytes, LEAST_BUFFER, MOST_BUFFER, "B")
+            _require_within("--buffers", leg.buffer_bytes, LEAST_BUFFER, MOST_BUFFER, "B")
     directions = 1 + any(leg.way is Way.BIDIR for leg in plan.legs)
     reported = (plan.time_s + plan.omit_s) / plan.interval_s * plan.streams * directions
     if plan.engine == "iperf3" and reported > MOST_REPORTED:
@@ -123,7 +123,7 @@ def _require_measurable(plan: TcpPlan) -> None:
 
 def _require_within(option: str, value: float, least: float, most: float, unit: str) -> None:
     if not least <= value <= most:
-        raise ConfigError(f"{option} of {value:g} {unit}", f"take {least:g} to {most:g}")
+        raise ConfigError(f"{option} of {value:.10g} {unit}", f"take {least:g} to {most:.10g}")
 
 
 def expected_s(request: TcpRequest) -> float:
