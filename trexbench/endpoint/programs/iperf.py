@@ -18,7 +18,6 @@ ACCESS_DENIED, SERVER_ERROR = -1, -2
 NOT_IMPLEMENTED = 13
 """Error number of iperf3 that is sent with SERVER_ERROR."""
 REFUSALS = {
-    NOT_IMPLEMENTED: ("the server refuses what was asked", "see what it says"),
     27: ("the server has a limit for its rate", "start it without --server-bitrate-limit"),
     37: ("the test is longer than the server allows", "ask for less time, or start it without --server-max-duration"),
     134: ("the server does not know this congestion control", "name one that its kernel has"),
@@ -77,8 +76,11 @@ def refusal(state: int, sock: socket.socket) -> ProgramFailure:
             (reason,) = struct.unpack("!i", receive(sock, 4))
         except ProgramFailure:  # as iperf3 3.12 does that refuses a client without a password
             reason = 0
-        why = os.strerror(reason) if 0 < reason < 4096 else "no reason given"
-        otherwise = (f"the server gave up with iperf3's error {number} ({why})", "see what it says")
+        failed = f"the server gave up with iperf3's error {number} ({os.strerror(reason)})"
+        otherwise = (
+            failed if 0 < reason < 4096 else f"the server refuses what was asked (iperf3's error {number})",
+            "see what it says",
+        )
         return ProgramFailure(*REFUSALS.get(number, otherwise))
     return ProgramFailure(f"the other end sent {state}, which is no state of iperf3's here", "see what listens there")
 
