@@ -90,7 +90,7 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         (("--acknowledge", "*", "--metric", "power", "--note", " WHY "), 2, "say with --note why, not WHY"),
         (("--forget", "7"), 9, "no known change 7"),
         (("--results", "nowhere"), 9, "no such directory"),
-        (("--junit", "no/such/place.xml"), 1, "place.xml"),
+        (("--junit", "no/such/place.xml"), 9, "place.xml"),
     ],
 )
 def test_what_it_says_and_exits_with(nights: Path, arguments: Sequence[str], code: int, words: str) -> None:
