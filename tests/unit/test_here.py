@@ -84,6 +84,12 @@ def test_a_simulated_night_is_marked_and_resumed_as_it_was_started() -> None:
     assert lines()["next"] == "trexbench suite run --resume --sim mini, trexbench --help"
 
 
+def test_a_night_that_could_not_be_run_says_why() -> None:
+    night = replace(make_night(), error="suites/nightly.yaml: broken", finished="x")
+    NightWriter.begin(RESULTS, night)
+    assert lines()["night"] == "2026-11-20 nightly: not run, suites/nightly.yaml: broken"
+
+
 def test_a_night_that_runs_is_under_way_and_watched_instead_of_resumed() -> None:
     begin_night()
     with suite_lock("mini", RESULTS):

@@ -62,9 +62,9 @@ def test_a_summary_is_posted() -> None:
     ]
 
 
-def test_why_a_night_was_not_run_is_posted_once() -> None:
+def test_that_a_night_was_not_run_and_why_is_posted_once() -> None:
     broken = replace(NIGHT, cells=(), error="suites/lab.yaml:5: unknown mode")
-    first = "lab, night of 2026-03-01: 0 of 0 cells measured"
+    first = "lab, night of 2026-03-01: not run"
     for findings in ([], [broken.error or ""]):
         assert summary(broken, findings).splitlines() == [first, broken.error]
 

@@ -125,7 +125,7 @@ def _figure_words(column: str, value: float) -> str:
 
 def _night_words(night: NightGlance, under_way: bool) -> str:
     states, every = night.states, len(night.cells)
-    ended = [f"{states['done']} of {every} cells measured"]
+    ended = [f"{states['done']} of {every} cells measured" if every else "not run"]
     ended += [f"{states['failed']} failed"] if states["failed"] else []
     ended += ["simulated"] if night.simulated else []
     ended += [] if night.finished is not None else ["under way" if under_way else "not finished"]

@@ -84,9 +84,9 @@ def summary(night: Night, findings: Sequence[str], verdict: str = "", emulated: 
     """
     done = sum(cell.state is CellState.DONE for cell in night.cells)
     simulated = " (simulated)" if night.simulated else ""
-    count = f"{done} of {len(night.cells)} cells" if done or not night.cells else f"none of {len(night.cells)} cells"
     marked = f", {emulated} of them emulated" if emulated else ""
-    lines = [*filter(None, [verdict]), f"{night.suite}, night of {night.night}{simulated}: {count} measured{marked}"]
+    count = f"{done or 'none'} of {len(night.cells)} cells measured{marked}" if night.cells else "not run"
+    lines = [*filter(None, [verdict]), f"{night.suite}, night of {night.night}{simulated}: {count}"]
     if night.error is not None:
         lines += [night.error] if night.error not in findings else []
     else:
