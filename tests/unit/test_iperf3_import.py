@@ -75,6 +75,15 @@ def test_what_was_omitted_is_left_out() -> None:
     assert taken(document).plan.omit_s == 1.0
 
 
+def test_no_more_was_received_than_the_server_reported_at_the_end() -> None:
+    document = printed("forward")
+    for stream in document["end"]["streams"]:
+        stream["receiver"]["bytes"] *= 0.9
+    less, whole = (taken(one).flows[0].statistics for one in (document, printed("forward")))
+    assert less is not None and whole is not None
+    assert less.mean == pytest.approx(0.9 * whole.mean, rel=0.001) and less.median == whole.median
+
+
 def test_segments_sent_again_are_counted_where_only_the_other_end_knows() -> None:
     document = printed("reverse")
     document["end"]["streams"][0]["sender"]["retransmits"] = 17

@@ -43,6 +43,7 @@ class StreamTotals(msgspec.Struct, frozen=True):
 
 class EndOfStream(msgspec.Struct, frozen=True):
     sender: StreamTotals = StreamTotals()
+    receiver: StreamTotals = StreamTotals()
 
 
 class Sum(msgspec.Struct, frozen=True):
@@ -177,13 +178,27 @@ def _readings(output: Told) -> list[HostReading]:
 
 
 def _peer_readings(ours: Told, end: Ends) -> list[HostReading]:
-    """Return readings of the other end: it received what we sent; what it sent is known at the end, if reported."""
+    """Return readings of the other end: it received what we sent, behind by what was on the way at the end.
+
+    What it sent is known at the end, if reported.
+    """
     last_s, last = ours.totals[-1]
     totals = dict(enumerate((stream.sender for stream in end.streams), start=1))
+    whole = {at: int(stream.receiver.bytes) for at, stream in enumerate(end.streams, start=1)}
+    final = {stream.stream: stream.payload_bytes for stream in last}
+    begin = {
+        stream.stream: stream.payload_bytes for at_s, some in ours.totals if at_s == ours.omit_s for stream in some
+    }
+    behind = {at: max(0, final[at] - begin.get(at, 0) - total) for at, total in whole.items() if total and at in final}
+
+    def received(at_s: float, stream: StreamCount) -> StreamCount:
+        least = stream.payload_bytes if at_s <= ours.omit_s else begin.get(stream.stream, 0)
+        return StreamCount(stream.stream, False, max(least, stream.payload_bytes - behind.get(stream.stream, 0)))
+
     omitted: Mapping[int, int] = {}
     readings = []
     for at_s, streams in ((0.0, tuple(replace(stream, payload_bytes=0) for stream in last)), *ours.totals):
-        there = [StreamCount(stream.stream, False, stream.payload_bytes) for stream in streams if stream.sends]
+        there = [received(at_s, stream) for stream in streams if stream.sends]
         sent = [stream for stream in streams if not stream.sends]
         if at_s in (0.0, ours.omit_s):
             omitted = {stream.stream: stream.payload_bytes for stream in sent}
@@ -215,9 +230,8 @@ def _programs(ours: Told, way: Way) -> dict[str, dict[str, str]]:
 def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Iterator[RunWarning]:
     sends = {stream.sends for stream in ours.totals[-1][1]}
     if alone and True in sends:
-        bps = end.sum_received.bits_per_second
-        whole = f"reported only in total, {format_bits(bps)}" if bps > 0 else "not reported"
-        text = f"what the {peer} received is {whole}; the intervals are what the {role} sent"
+        whole = f"told as a whole, {format_bits(bps)}" if (bps := end.sum_received.bits_per_second) > 0 else "not told"
+        text = f"what the {peer} received is {whole}; the intervals are what the {role} sent, less what was on the way"
         yield RunWarning("imported-sender", text)
     if alone and False in sends:
         text = f"how often the {peer} sent again is reported only in total, not by interval"
