@@ -6,12 +6,15 @@ import contextlib
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configs import BOX, shipped
 from endpoints import host
+from tcp_runs import Path as TcpPath
+from tcp_runs import make_leg
 
 from trexbench.config.schema import dut_of
 from trexbench.core.errors import BenchError, DutError, StoreError
@@ -108,6 +111,29 @@ def test_echo_requests_end_with_a_leg_that_breaks_off(raises: bool) -> None:
     done = run_tcp(bench, REQUEST, Output())
     assert done.result.warnings[0].text == "its host is busy"
     assert isinstance(done.error, BenchError) and bench.ended_early
+
+
+class Interrupting(Breaking):
+    """An interruption comes at the fourth second of a leg. carries: whether the readings until then have payload."""
+
+    def __init__(self, carries: bool) -> None:
+        super().__init__(False)
+        self._carries = carries
+
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Any, watched: bool) -> LegReadings:
+        begun = make_leg(replace(plan, time_s=3.0), leg, TcpPath(bps=80e6))
+        for role, readings in (("client", begun.client), ("server", begun.server)):
+            for reading in readings:
+                seen(role, reading if self._carries else replace(reading, streams=()))
+        raise Interrupted("Ctrl-C", 130)
+
+
+@pytest.mark.parametrize("carries", [True, False])
+def test_an_interrupted_leg_is_kept_as_far_as_it_came(carries: bool) -> None:
+    done = run_tcp(Interrupting(carries), REQUEST, Output())
+    assert isinstance(done.error, Interrupted) and done.result.status is Status.INCOMPLETE
+    assert [leg.error for leg in done.result.legs] == ["interrupted by Ctrl-C"] * carries
+    assert [one.rate_bps for one in done.result.summaries] == [pytest.approx(80e6)] * carries
 
 
 @pytest.mark.parametrize("delay_s", [0.0005, 0.02])

@@ -11,11 +11,12 @@ from typing import Any, Protocol
 
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import BenchError, DutError
+from ...core.tcp.intervals import HOSTS
 from ...core.tcp.plan import HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
 from ...core.tcp.result import LineCalibration, TcpResult
 from ...core.tcp.wan import PINGS, wrong_delay
 from ...core.verdict.parts import RunWarning
-from ...signals import uninterrupted
+from ...signals import Interrupted, uninterrupted
 from ..keep import Begun, Measured, Output, Say, Underway, carry_out, envelope_of
 from ..process import signals_as_exceptions
 from .request import TcpRequest
@@ -164,10 +165,20 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
     if plan.pings and leg.repetition == 1:  # as many as fit into the leg
         count = max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
         beside = _PingBeside(partial(bench.ping, leg, count, True))
+    heard: dict[str, list[HostReading]] = {host: [] for host in HOSTS}
+
+    def seen(host: str, reading: HostReading) -> None:
+        heard[host].append(reading)
+        if display is not None:
+            display.seen(host, reading)
+
     broken = True
     try:
-        seen: Seen = (lambda *_: None) if display is None else display.seen
-        readings = bench.flow(leg, plan.of(leg), seen, bool(test.run.command["telemetry"]))
+        try:
+            readings = bench.flow(leg, plan.of(leg), seen, bool(test.run.command["telemetry"]))
+        except (Interrupted, KeyboardInterrupt) as interrupt:
+            test.add(legs=_interrupted(leg, heard, str(interrupt)))
+            raise
         broken = readings.error is not None
         test.add(legs=[readings])  # first: an interruption while the ping ends must not lose it
     finally:
@@ -180,6 +191,14 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
             test.add(warnings=[RunWarning("no-ping", f"{leg}: no echo request was measured: {ping}")])
     if readings.error is not None:
         raise DutError(f"{leg}: {readings.error}")
+
+
+def _interrupted(leg: Leg, heard: Mapping[str, Sequence[HostReading]], why: str) -> list[LegReadings]:
+    """Return what the hosts reported of a leg until its interruption, without the DUT's readings; nothing if no payload
+    flowed, or if its program reports that only at its end."""
+    carried = any(stream.payload_bytes for own in heard.values() for reading in own for stream in reading.streams)
+    client, server = (tuple(heard[host]) for host in HOSTS)
+    return [LegReadings(leg, 0.0, client, server, error=why or "interrupted")] if carried else []
 
 
 class _PingBeside:
