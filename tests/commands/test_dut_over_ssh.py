@@ -172,7 +172,7 @@ def test_the_verbs(place: Place) -> None:
     assert "NOT what its config says" in place.verb("verify", code=6)
     examined = place.trexbench("doctor", "--dut", place.kind.name, *place.kind.options, "--json")
     found = {one["what"]: one for one in json.loads(examined.stdout) if one["area"] == "DUT"}
-    assert found["reached"]["state"] == "good" and "settings would be changed" in found["settings"]["found"]
+    assert found["reached"]["state"] == "good" and "settings that a run would change: " in found["settings"]["found"]
     planned = [line for line in place.verb("plan").splitlines() if line and not line.startswith("#")]
     assert any(place.kind.middle in line for line in planned) and place.settings == before, "plan changes nothing"
     said = place.verb("apply")

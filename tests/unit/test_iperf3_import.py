@@ -16,6 +16,7 @@ from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.plan import Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
+from trexbench.results.document import decode
 from trexbench.results.iperf3 import joined_stream, run_from_iperf3
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
@@ -198,6 +199,11 @@ def test_other_files_are_refused_in_one_line(document: Any, words: str) -> None:
     with pytest.raises(StoreError, match=words) as failure:
         taken(document)
     assert "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_windows_shells_write_other_encodings(encoding: str) -> None:
+    assert decode(json.dumps(printed("forward"), indent=2).encode(encoding)) == printed("forward")
 
 
 def test_a_dut_without_a_possible_name_is_refused() -> None:

@@ -211,7 +211,7 @@ def _check_reached(there: ConnectedDut, config: DutConfig) -> Iterator[Check]:
     yield Check(Area.DUT, "reached", State.GOOD, f"{there.transport.place}, in {1000 * took_s:.0f} ms")
     yield judge_clock(now.stdout, time.time(), took_s)
     changes = there.dut.plan()
-    what = f"{len(changes)} settings would be changed by a run" if changes else "as its config says"
+    what = f"settings that a run would change: {len(changes)}" if changes else "as its config says"
     yield Check(Area.DUT, "settings", State.GOOD, f"rights, tools and interfaces are there; {what}")
     if not changes:
         attested = there.dut.verify()

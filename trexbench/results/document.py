@@ -194,7 +194,8 @@ def decode(data: bytes) -> Any:
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # json's errors say more
         return msgspec.json.decode(data)
     try:
-        return json.loads(data.decode(), parse_constant=_refuse_constant)
+        text = data.decode(json.detect_encoding(data))  # PowerShell writes a program's output as UTF-16
+        return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError as error:
         raise StoreError("nested too deeply", "it was not written by trexbench") from error
     except ValueError as error:
