@@ -126,6 +126,7 @@ def test_a_trial_that_fails_is_repeated_one_width_lower_and_then_much_lower() ->
     assert forth.low_pps == forth.confirmed_pps and forth.maximum_pps == pytest.approx(0.988e6, rel=0.002)
     assert {t.offered_pps for t in back.trials} == {back.low_pps}
     assert [warning.code for warning in analysis.warnings] == ["confirmed-lower"]
+    assert analysis.warnings[0].text.endswith(" stayed within the loss threshold")
 
 
 @pytest.mark.parametrize("world", [World(), World(tx_limit_pps=5e5), World(rx_limit_pps=5e5)])

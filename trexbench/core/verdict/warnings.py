@@ -177,4 +177,4 @@ def _trial_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[R
         yield RunWarning("not-confirmed", f"{held} no rate down to {lowest} passed")
     else:
         most = format_pps(result.confirmed_pps)
-        yield RunWarning("confirmed-lower", f"{held} only {most} stayed under the loss threshold")
+        yield RunWarning("confirmed-lower", f"{held} only {most} stayed within the loss threshold")
