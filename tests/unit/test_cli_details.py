@@ -133,6 +133,11 @@ def test_the_remedy_for_a_place_that_cannot_be_written_fits_its_cause() -> None:
         replace_file(Path("/dev/full"), b"x")
 
 
+def test_a_dut_without_a_description_is_shown_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("driver: none\nports: [{tester: 0}, {tester: 1}]\n")
+    assert run("dut", "show", "./r.yaml")[1].startswith("r\n")
+
+
 def test_queues_have_the_same_limit_on_the_command_line_as_in_a_config(tmp_path: Path) -> None:
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
     for most, fits in ((256, True), (257, False)):

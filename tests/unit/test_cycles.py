@@ -229,6 +229,9 @@ def test_what_cannot_be_is_no_figure() -> None:
     found = one_cost(Observation(), old, taken)
     assert found.cycles_per_packet is None and "covers 610 s" in cost_words(found)
 
+    few = Observation(threads=runtime(358.0, 7, 7), clock_hz=2.2e9)
+    assert cost_words(one_cost(Observation(), few, taken)).count("no cycles per packet") == 1
+
     two = [replace(kernel(t_s, 0.6), cpus=(*kernel(t_s, 0.6).cpus, CpuTime(2, 5.0, 1.0, None, 2e9))) for t_s in (1, 9)]
     found = one_cost(*two)
     assert found.cycles_per_packet is None and "CPU 2: its times did not advance" in cost_words(found)

@@ -94,11 +94,11 @@ def test_two_drops_of_ten_thousand_are_no_doubt() -> None:
     ("given_thread", "reason"),
     [
         (thread(*FORWARDING, time_s=None), "does not print its interval"),
-        (thread(*FORWARDING, time_s=1.9), "1.9 s of counting are too short"),
-        (thread(*FORWARDING, time_s=0.0), "0 s of counting are too short"),
+        (thread(*FORWARDING, time_s=1.9), "1.9 s of counting is too short"),
+        (thread(*FORWARDING, time_s=0.0), "0 s of counting is too short"),
         (thread(), "no packets in 10 s"),
         (thread(node("dpdk-input", 9000, 0, 80.0, "polling")), "no packets in 10 s"),
-        (thread(node("dpdk-input", 9000, 7, 80.0, "polling")), "only 7 packets"),
+        (thread(node("dpdk-input", 9000, 7, 80.0, "polling")), "only 7 packets in 10 s, 100 are needed"),
     ],
 )
 def test_where_there_is_no_number_there_is_a_reason(given_thread: ThreadRuntime, reason: str) -> None:

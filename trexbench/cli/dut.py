@@ -182,7 +182,7 @@ def _config_lines(config: DutConfig) -> Iterator[str]:
     way = config.transport
     places = {"netns": f"namespace {way.namespace}", "local": "this machine", "none": "none: it is configured by hand"}
     where = places.get(way.type) or f"{way.type} to {way.host}"
-    yield f"{config.name}: {config.description}"
+    yield f"{config.name}{config.description and ': '}{config.description}"
     yield f"  file        {config.file}"
     yield f"  driver      {config.driver}"
     yield f"  transport   {where}"

@@ -146,10 +146,11 @@ def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
     if thread.time_s is None:
         return WorkerEfficiency(name, "show runtime does not print its interval")
     if thread.time_s < MIN_TIME_S:
-        return WorkerEfficiency(name, f"{thread.time_s:g} s of counting are too short, {MIN_TIME_S:g} s are needed")
+        return WorkerEfficiency(name, f"{thread.time_s:g} s of counting is too short, {MIN_TIME_S:g} s are needed")
     if packets < MIN_PACKETS:
-        few = f"only {packets}" if packets else "no"
-        reason = f"{few} packets in {thread.time_s:g} s: no test traffic came to this worker"
+        span = f"packets in {thread.time_s:g} s"
+        reason = f"only {packets} {span}, {MIN_PACKETS} are needed"
+        reason = reason if packets else f"no {span}: no test traffic came to this worker"
         return WorkerEfficiency(name, reason, idle=True)
     nodes = tuple(
         NodeCost(node.name, total / packets, node.vectors_per_call, node.is_input)

@@ -19,7 +19,7 @@ def cost_words(cost: Cost, cpus: bool = True) -> str:
     """The cost at one rate in a line: cycles per packet, vectors, clocks, energy; or why there is no figure."""
     if cost.cycles_per_packet is None:
         reasons = [c.text for c in cost.warnings if c.code.startswith("no-") or c.code == "budget-exceeds-clock"]
-        return f"{NO_CYCLES}: {reasons[0].removeprefix(f'{NO_CYCLES}: ')}" if reasons else NO_CYCLES
+        return f"{NO_CYCLES}: {reasons[0].replace(f'{NO_CYCLES}: ', '')}" if reasons else NO_CYCLES
     words = [f"{format_cycles(cost.cycles_per_packet)} cycles/packet"]
     if cost.with_polling is not None:
         words[0] += f" ({format_cycles(cost.with_polling)} with polling)"
