@@ -171,7 +171,8 @@ def test_nothing_listens() -> None:
     [
         (
             {"congestion": "none-such"},
-            "(?=.*the server refuses what was asked .iperf3's error 13.: see what it says).*none-such is not available: use one of: ",
+            "(?=.*the server refuses what was asked .iperf3's error 13.: see what it says)"
+            ".*none-such is not available: use one of: ",
         ),
         (
             {"engines": (Iperf3("no-such-iperf3"), Embedded())},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, StoreError
 from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, format_bits, format_pps, format_share
 from ..report.room import room_of
@@ -153,6 +153,6 @@ def write_capture(
         with click.open_file(str(output), "wb") as file:
             traffic.capture(file, count, pps)
     except OSError as error:
-        raise ConfigError(f"{output}: {error.strerror}", "name a writable file with -o") from error
+        raise StoreError(f"{output}: {error.strerror}", "name a writable file with -o") from error
     summary = f"{count} frames at {format_pps(pps)}"
     note(summary) if to_stdout else click.echo(f"{output}: {summary}")

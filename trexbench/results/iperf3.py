@@ -230,7 +230,8 @@ def _programs(ours: Told, way: Way) -> dict[str, dict[str, str]]:
 def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Iterator[RunWarning]:
     sends = {stream.sends for stream in ours.totals[-1][1]}
     if alone and True in sends:
-        whole = f"told as a whole, {format_bits(bps)}" if (bps := end.sum_received.bits_per_second) > 0 else "not told"
+        bps = end.sum_received.bits_per_second
+        whole = f"reported only in total, {format_bits(bps)}" if bps > 0 else "not reported"
         text = f"what the {peer} received is {whole}; the intervals are what the {role} sent, less what was on the way"
         yield RunWarning("imported-sender", text)
     if alone and False in sends:
