@@ -102,7 +102,9 @@ FORMS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "line of a cell": (lambda of: Job(make_row().cell, None, LOADS["ramp"]).answer(result_of(of)), "emulated: "),
     "message of a night": (
-        lambda of: summary(make_night(), [], emulated=sum(row.cell.emulated for row in [make_row(accelerator=of)])),
+        lambda of: summary(
+            make_night(make_record(make_row())), [], emulated=int(make_row(accelerator=of).cell.emulated)
+        ),
         "measured, 1 of them emulated",
     ),
     "two runs": (lambda of: runs_compared(result_of(of), result_of(of), ()).text(), "uni emulated"),
