@@ -215,7 +215,7 @@ def pings(found: Any) -> float:
 
 def test_a_tunnel_that_a_console_cannot_hold_open_is_refused_in_one_line(tmp_path: Path, up: Path) -> None:
     done = trexbench(tmp_path, "tcp", "--dut", "own.yaml", "--tunnel", "relay,client-dut")
-    assert done.returncode == 2 and "take wireguard, or one between client and server" in done.stderr
+    assert done.returncode == 2 and "take wireguard, or a tunnel between client and server" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
