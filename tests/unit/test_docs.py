@@ -58,7 +58,7 @@ def test_no_line_of_code_is_there_twice_for_nothing() -> None:
     """As edits leave them behind: a second docstring below the first, or a line that follows a return."""
     left = [
         f"{path.relative_to(ROOT)}:{after.lineno}"
-        for path in SOURCES
+        for path in (ROOT / "trexbench").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         for before, after in pairwise(node.body if isinstance(node, BLOCKS) else ())
         if isinstance(before, ast.Return | ast.Raise) or (is_text(before) and is_text(after))
