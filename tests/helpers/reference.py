@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, fill
 
 import click
 import msgspec
@@ -511,7 +511,10 @@ PAGES = {
 
 
 def page(name: str) -> str:
-    title, *rest = PAGES[name]()
+    title, *rest = (
+        fill(one, 116, break_on_hyphens=False) if re.match(r"\w", one) and "\n" not in one else one
+        for one in PAGES[name]()
+    )
     return "\n\n".join((title, MADE, *filter(None, rest))).rstrip() + "\n"
 
 

@@ -55,7 +55,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
 
 
 def test_no_line_of_code_is_there_twice_for_nothing() -> None:
-    """As edits leave them behind: a second docstring below the first, or a line that follows a return."""
+    """Lines that edits leave behind: a second docstring below the first, or a line that follows a return."""
     left = [
         f"{path.relative_to(ROOT)}:{after.lineno}"
         for path in (ROOT / "trexbench").rglob("*.py")

@@ -24,7 +24,7 @@ from ..verdict.path import find_path
 LOST_IN_RAMP = 0.005
 """Share up to which loss in a window of the ramp may be frames on their way."""
 IN_FLIGHT_S = 0.0001
-"""As much traffic may be on its way at the end of a look beyond that at its beginning."""
+"""Time whose traffic may be on its way at the end of a look, beyond that at its beginning."""
 PATIENCE = 10
 """A look is at most this many times as long where the two ports' counters are not read at one instant; and after this
 many looks in a row with hardly any frame returned, the DUT is taken to forward no more."""
