@@ -477,7 +477,7 @@ def python() -> Iterator[str]:
 def attributes(thing: type) -> Iterator[tuple[str, str]]:
     """Yield each public attribute of a class with its meaning, the fields first."""
     meanings = meanings_of(thing)
-    held = [one.name for one in fields(thing)]  # type: ignore[arg-type]
+    held = [one.name for one in fields(thing)]
     every = {name: value for base in thing.__mro__ for name, value in vars(base).items() if name in meanings}
     more = sorted(name for name, value in every.items() if isinstance(value, (property, cached_property)))
     for name in [*held, *more]:
