@@ -44,8 +44,8 @@ def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, s
     (path,) = documents(tmp_path)
     document = json.loads(path.read_text())
     assert document["status"] == "complete" and document["simulated"] is True
-    # The reading of a counter may come some milliseconds late on a busy machine, and a window here lasts 200 ms.
-    assert 0.9 < document["total_pps"] / (2 * 0.97 * 10e9 / ((360.1667 + 20) * 8)) < 1.05
+    # A window lasts 200 ms here: on a busy machine its ends are known to some milliseconds.
+    assert 0.9 < document["total_pps"] / (2 * 0.97 * 10e9 / ((360.1667 + 20) * 8)) < 1.02
     assert [one["limit"] for one in document["analysis"]] == ["none", "none"]
     assert [one["mean_frame_bytes"] for one in document["profiles"].values()] == pytest.approx([360.1667] * 2, abs=1e-3)
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")

@@ -86,6 +86,22 @@ def test_counters_are_those_of_the_server(bench: Bench, generator: TrexGenerator
     assert all(port.cpu_percent is not None and port.link_up for port in reading.ports.values())
 
 
+def test_a_slow_first_answer_shifts_no_interval(bench: Bench, generator: TrexGenerator) -> None:
+    rpc, clock, delays_s = generator._channel._rpc, bench.clock, iter([0.02] * 3)
+    send = rpc.send_raw_msg
+
+    def send_late(*args: Any, **options: Any) -> Any:
+        clock.now_s += next(delays_s, 0.0)
+        return send(*args, **options)
+
+    rpc.send_raw_msg = send_late
+    generator.start({0: 1000.0}, 30)
+    before = generator.read().ports[0]
+    clock.now_s += 0.2
+    after = generator.read().ports[0]
+    assert (after.opackets - before.opackets) / (after.t_s - before.t_s) == pytest.approx(1000, rel=1e-3)
+
+
 @pytest.mark.parametrize(("own_frames", "least"), [(2, 102), (9, 100)], ids=["its own ARP", "a reset"])
 def test_frames_that_trex_takes_back_as_its_own_are_no_reset(
     bench: Bench, generator: TrexGenerator, own_frames: int, least: int

@@ -97,6 +97,7 @@ class TrexGenerator:
 
     def read(self) -> Reading:
         self._refresh_status()
+        self._server_clock.set_by(self._channel)
         calls: list[Call] = [("get_global_stats", {}), ("ping", {})]
         for port in self.ports:
             calls += [("get_port_stats", {"port_id": port}), ("ping", {})]

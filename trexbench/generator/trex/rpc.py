@@ -20,6 +20,7 @@ from ...signals import uninterrupted
 
 _LOG = logging.getLogger(__name__)
 DRIFT = 1e-4  # rate at which two clocks may drift apart, in seconds per second; crystals are ten times better
+FIRST_PINGS = 10  # one of them is quick on a busy machine, too, and all together take milliseconds
 REACH_S = 1.0  # time within which a server that does not answer must accept a connection
 REPEATABLE = re.compile("get_.*|ping|update_traffic")
 """Commands that may be carried out twice: they read, or set an absolute rate."""
@@ -146,11 +147,20 @@ class ServerClock:
     """Converts the server's time stamps to the run's time.
 
     The stamps of each exchange lie between its sending and its receiving. The intersection of these bounds is narrower
-    than any single round trip, so a slow answer does not blur its counters' time.
+    than any single round trip, so a slow answer does not blur its counters' time. Bounds that narrow while traffic is
+    measured would shift the time of one interval, so a few quick exchanges come first (``set_by``).
     """
 
     def __init__(self) -> None:
         self._known: tuple[float, float, float] | None = None  # bounds of the offset, and when they were known
+
+    def set_by(self, channel: Channel) -> None:
+        """Find the offset, unless it is known; GeneratorLost when the server does not answer."""
+        for _ in range(0 if self._known else FIRST_PINGS):
+            answer = channel.batch([("ping", {})])
+            if not answer.refusals():
+                stamp = float(answer.results[0]["ts"])
+                self.offset_s(answer.sent_s, answer.received_s, stamp, stamp)
 
     def offset_s(self, sent_s: float, received_s: float, first_ts: float, last_ts: float) -> float:
         """Offset to be added to the stamps of this exchange."""
