@@ -124,6 +124,17 @@ def test_known_changes_are_kept_shown_and_forgotten(nights: Path) -> None:
     assert "no cell in results matches netgate-vp * yet" in nobody.stderr and not done.stderr
     succeed(nights, "regress", "--forget", "1")
     assert trexbench(nights, "regress").returncode == 3
+    metrics = "--metric", "maximum rate", "--metric", "power"
+    lines = succeed(nights, "regress", *cells, *metrics, "--note", "x").stdout.splitlines()
+    dates = [line.split()[2] for line in lines]
+    changed, to_come = ({dates[at] for at, line in enumerate(lines) if name in line} for name in metrics[1::2])
+    assert changed <= {"2026-11-19:", "2026-11-20:"}, "it hides no change of a night to come"
+    assert to_come and not to_come & changed, "nothing has changed: it is for a change to come, from today on"
+    succeed(nights, "regress", *(word for number in "1234" for word in ("--forget", number)))
+    every = succeed(nights, "regress", "--acknowledge", "*", "--note", "more work").stdout
+    assert {line.split()[2] for line in every.splitlines()} <= {"2026-11-19:", "2026-11-20:"}
+    assert "KNOWN CHANGES" in succeed(nights, "regress").stdout
+    succeed(nights, "regress", *(word for at, _ in enumerate(every.splitlines(), 1) for word in ("--forget", str(at))))
 
 
 def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(

@@ -63,7 +63,7 @@ others as with every verb.
     help=f"With --acknowledge: figure (default: all that changed): {', '.join(NAMES)}; may be repeated.",
 )
 @click.option("--note", metavar="TEXT", help="With --acknowledge: reason (required).")
-@rare("--date", type=DATE, help="With --acknowledge: changes up to this night (default: today).")
+@rare("--date", type=DATE, help="With --acknowledge: changes up to this night (default: that of the change).")
 @click.option("--known", is_flag=True, help="List acknowledged changes with their numbers.")
 @click.option(
     "--forget", multiple=True, type=click.IntRange(1), metavar="N", help="Delete acknowledgement N; may be repeated."
@@ -99,7 +99,7 @@ def regress(
     if acknowledge:
         from ..review.judge import acknowledge as noted
 
-        for change in noted(results, acknowledge, metric, date or utc_now()[:10], note or "", warn):
+        for change in noted(results, acknowledge, metric, date, note or "", utc_now()[:10], warn):
             click.echo(f"acknowledged: {_line(change)}")
         return 0
     if metric or note is not None or date is not None:

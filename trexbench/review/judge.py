@@ -64,33 +64,39 @@ def judge(
 
 
 def acknowledge(
-    results: Path, patterns: Sequence[str], metrics: Sequence[str], day: str, note: str, warn: Warn
+    results: Path, patterns: Sequence[str], metrics: Sequence[str], day: str | None, note: str, today: str, warn: Warn
 ) -> list[Known]:
     """Note changes of these figures, in cells that match the patterns, as known, and return the notes.
 
-    metrics: none for each single figure that has changed now, so that no later change is covered. ConfigError without a
-    reason, or if nothing has changed; a warning for each pattern that no cell matches yet.
+    metrics: none for each single figure that has changed now. day: of the notes; None: the last night in which what has
+    changed now may have begun, so that no later change is covered; today where nothing has changed. ConfigError without
+    a reason, or if nothing has changed; a warning for each pattern that no cell matches yet.
     """
     if note.strip() in ("", REASON):
         raise ConfigError("an acknowledged change needs its reason", f"say with --note why, not {REASON}")
-    asked = [Known(day, pattern, None, note) for pattern in patterns]
+    judged = judge(results, warn)
+    findings = [finding for finding in judged.findings if finding.kind not in (Kind.KNOWN, Kind.INSUFFICIENT)]
+
+    def known(cell: str, metric: str) -> Known:
+        wish = Known(day or today, cell, metric, note)
+        own = (one for one in findings if day is None and wish.is_about(one.cell, one.metric.name))
+        begun = [one.between[1] if one.between is not None else judged.now for one in own]
+        return replace(wish, date=max(begun, default=wish.date))
+
     changes: list[Known] = []
     if metrics:
         cells = {row.cell for row in all_rows(results, warn)}
-        changes = [Known(day, pattern, name, note) for pattern in patterns for name in metrics]
-        for pattern in dict.fromkeys(asked):
-            if not any(pattern.is_about(cell, "") for cell in cells):
-                warn(f"no cell in {results} matches {pattern.cell} yet: names are as `regress` prints them")
+        changes = [known(pattern, name) for pattern in patterns for name in metrics]
+        for pattern in dict.fromkeys(patterns):
+            if not any(Known("", pattern, None, "").is_about(cell, "") for cell in cells):
+                warn(f"no cell in {results} matches {pattern} yet: names are as `regress` prints them")
     else:
-        findings = [
-            finding for finding in judge(results, warn).findings if finding.kind not in (Kind.KNOWN, Kind.INSUFFICIENT)
-        ]
-        for pattern in asked:
-            own = [finding for finding in findings if pattern.is_about(finding.cell, finding.metric.name)]
+        for pattern in patterns:
+            own = [finding for finding in findings if Known("", pattern, None, "").is_about(finding.cell, "")]
             if not own:
                 remedy = "name the figure of a change to come with --metric"
-                raise ConfigError(f"nothing has changed in {pattern.cell}", remedy)
-            changes += [Known(day, escape(str(finding.cell)), finding.metric.name, note) for finding in own]
+                raise ConfigError(f"nothing has changed in {pattern}", remedy)
+            changes += [known(escape(str(finding.cell)), finding.metric.name) for finding in own]
         changes = [*dict.fromkeys(changes)]
     for change in changes:
         add_known(results, change)
