@@ -58,10 +58,12 @@ class FigureDifference:
     def verdict(self) -> Comparison:
         """Which figure is better; a lower bound decides only beyond the other value: at least 5 is faster than 4.
 
-        A cost has no uncertainty: below the smallest change that histories report, two costs are the same.
+        A cost has no uncertainty, nor has TCP's rate in a few intervals: below the smallest change that histories
+        report, two such figures are the same.
         """
         first, second = self.figures
-        least = self.noise if self.metric.bounded else max(self.noise, self.metric.minimum * first.value)
+        is_known = self.metric.bounded and all(figure.uncertainty or figure.at_least for figure in self.figures)
+        least = self.noise if is_known else max(self.noise, self.metric.minimum * first.value)
         is_higher = self.metric.better == "higher"
         if self.difference > least and not first.at_least:
             return Comparison.FASTER if is_higher else Comparison.DEARER
