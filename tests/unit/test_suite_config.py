@@ -92,6 +92,8 @@ TCP = "method: tcp\nduts: [raspberry-pi]\n"
         (f"{TCP}modes: [var2-64b]\n", "var2-64b is no mode of method: tcp: name modes such as reverse-ipv4"),
         (TCP, "'modes' is missing: name those of the suite, or of raspberry-pi"),
         (f"{TCP}modes: [forward-ipv4]\ndirections: [uni]\n", "directions: does not fit method: tcp"),
+        (f"{TCP}modes: [forward-ipv4]\nplan: {{hold: 60s}}\n", "plan: does not fit method: tcp"),
+        ("duts: [lab-linux]\nmodes: [imix]\ndirections: [uni]\ntcp: {time: 9s}\n", "tcp: does not fit method: ramp"),
         ("duts: [lab-linux]\nmodes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
         ("duts: [lab-linux]\nmodes: [var2-64b]\n", "'directions' is missing"),
         (f"{TCP}modes: [forward-ipv7]\n", "unknown mode 'forward-ipv7'"),

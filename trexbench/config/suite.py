@@ -221,9 +221,10 @@ class Suite:
             if method.mode(str(mode)) is None:
                 what = f"{mode} is no mode of method: {self.method}"
                 raise root.at("modes").wrong(what, f"name modes such as {method.example}")
-        if method.directed and self.directions:
-            what, remedy = f"does not fit method: {self.method}", "take it out: each mode names its own"
-            raise root.at("directions").wrong(what, remedy)
+        of_packets = {"directions": "each mode names its own", "plan": "its parameters are those of packets"}
+        unfit = of_packets if method.directed else {"tcp": "its parameters are those of TCP"}
+        for key in filter(root.has, unfit):
+            raise root.at(key).wrong(f"does not fit method: {self.method}", f"take it out: {unfit[key]}")
         if not method.directed and not self.directions:
             raise root.wrong("'directions' is missing", "name uni, bidir or both: [uni, bidir]")
 
