@@ -93,8 +93,12 @@ def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]
         try:
             _ = job.expected_s
         except ConfigError as error:
-            raise ConfigError(f"{job.cell} of suite {suite.name} cannot be measured: {error}") from None
+            raise _not_measurable(job.cell, suite, error) from None
     return chosen
+
+
+def _not_measurable(cell: Cell, suite: Suite, error: ConfigError) -> ConfigError:
+    return ConfigError(f"{cell} of suite {suite.name} cannot be measured: {error}")
 
 
 def make_job(suite: Suite, cell: Cell, setup: Setup) -> Job:
@@ -136,7 +140,10 @@ def _tcp_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, TcpReque
         wan=wishes.wan,
         speedup=(setup.speedup or NIGHT_SPEEDUP) if setup.sim else None,
     )
-    request = make_tcp_request(wish, own)
+    try:
+        request = make_tcp_request(wish, own)
+    except ConfigError as error:
+        raise _not_measurable(cell, suite, error) from None
     legs = tuple(replace(leg, congestion=mode.congestion) for leg in request.plan.legs)
     return replace(cell, mode=mode), replace(request, plan=replace(request.plan, legs=legs))
 
