@@ -205,6 +205,10 @@ def test_the_router_that_is_the_limit_is_busy_and_drops() -> None:
     packets, again = received(last) / 1448, last.client.streams[0].info["total_retrans"]
     assert again == pytest.approx(0.002 * packets, rel=0.02)
     assert last.dut.observation.drops[0].count == again
+    one_core = model(replace(FREE, workers=1), cycles=EACH, loss=PerWay(0.002, 0))
+    many = run(one_core, time_s=2, streams=128)[-1]
+    assert many.dut is not None
+    assert sum(one.info["total_retrans"] for one in many.client.streams) == many.dut.observation.drops[0].count > 0
 
 
 def test_the_router_that_is_not_the_limit_is_as_busy_as_its_packets_make_it() -> None:

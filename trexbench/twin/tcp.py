@@ -163,7 +163,7 @@ class TcpTwin:
             "snd_mss": mss,
             "snd_cwnd": segments if flow.carried.limit == LOSS else round(UNFILLED * segments) + 1,
             "unacked": segments,
-            "total_retrans": int(flow.retransmits / streams),
+            "total_retrans": int((flow.retransmits + number % streams) / streams),  # in sum, all of them
             "bytes_acked": int(received),
             "snd_wnd": receive_window,
         }
