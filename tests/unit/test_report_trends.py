@@ -150,6 +150,13 @@ def test_another_testers_regression_is_marked_and_sets_no_level(own: int, ratios
     assert factor * one["y"] + level == pytest.approx(4.95, rel=0.01)
 
 
+def test_a_change_is_marked_in_its_night_even_if_runs_of_two_nights_began_in_one_second() -> None:
+    """A simulated night may take less than a second."""
+    rows = [changed(row, started="2026-03-01T00:00:00Z") for row in make_rows([*noisy(9), *noisy(3, 4e6)])]
+    change = make_change(rows[9].cell, rows[9].started, since=date(9))
+    assert trend_of(rows, change).instant_of_change(change) == date(9)
+
+
 def test_a_level_of_no_length_is_not_drawn() -> None:
     rows = make_rows([5e6] * 9)
     data = page_data(Report(rows, changes=[slower_at(rows[-1], 5e6, 4e6)]), ())

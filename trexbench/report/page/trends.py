@@ -73,8 +73,10 @@ class Trend:
         return {row.path: place_of(row) for row in self.runs}
 
     def instant_of_change(self, change: TrendChange) -> str:
+        since = change.finding.since
         at = (self.instants[row.path] for row in self.runs if row.started == change.at)
-        return max(at, default=instant_of(change.at, change.finding.since))
+        # simulated runs of several nights may begin within one second
+        return min((place for place in at if place >= (since or "")), default=instant_of(change.at, since))
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
