@@ -256,7 +256,7 @@ def import_runs(
                 warn(str(failed))
             failed = outcome
         elif known:
-            note(f"{file}: was imported before, as {outcome}")
+            note(f"{file}: was imported before, as {outcome}: remove that to import it with other options")
         else:
             click.echo(outcome)
     if failed is not None:  # the others are imported by now
