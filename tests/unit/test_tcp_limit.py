@@ -13,7 +13,7 @@ from tcp_runs import Path, make_tcp_result
 from trexbench.core.dut.runtime import ThreadRuntime
 from trexbench.core.dut.telemetry import QDISC_DROPS
 from trexbench.core.tcp.limit import TcpLimit, TcpVerdict
-from trexbench.core.tcp.plan import Leg, TcpEnvironment, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.tunnel import CLIENT_DUT
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import tcp_payload_bps
@@ -225,6 +225,18 @@ def test_a_dut_that_polls_is_not_judged_by_its_cpu() -> None:
     seen = [replace(r, observation=replace(r.observation, threads=(thread,))) for r in result.legs[0].dut]
     (flow,) = replace(result, legs=(replace(result.legs[0], dut=tuple(seen)),)).flows
     assert flow.verdict.limit is UNKNOWN and "dut-polls" in codes(flow.verdict)
+
+
+def test_drops_in_the_omitted_time_are_no_evidence() -> None:
+    """Slow start overflows the DUT's queue; what is sent again afterwards was lost elsewhere."""
+    plan = TcpPlan(legs=FORWARD, time_s=8.0, omit_s=2.0)
+    result = make_tcp_result(DROPS, plan=plan)
+    (leg,) = result.legs
+    begin, end = leg.dut
+    omitted = replace(end, t_s=leg.began_s + 1.5)  # the DUT drops no more from here on
+    for dut, limit in (((begin, omitted, end), UNKNOWN), ((begin, end), DUT)):
+        (flow,) = replace(result, legs=(replace(leg, dut=dut),)).flows
+        assert (flow.flow.retransmits, flow.verdict.limit) == (80, limit), flow.verdict.reasons
 
 
 def test_nothing_measured_nothing_said() -> None:

@@ -130,7 +130,7 @@ def find_product(result: TcpResult) -> Bdp | None:
     delay_s = wan.delay_s or (_idle_s(result, result.plan.legs[0].version) if result.plan.legs else None)
     if not rates or not delay_s:
         return None
-    by = dict.fromkeys(("the WAN" if wan.rate_bps else "the line", "the WAN" if wan.delay_s else "ping"))
+    by = dict.fromkeys(("the WAN" if min(rates) == wan.rate_bps else "the line", "the WAN" if wan.delay_s else "ping"))
     return Bdp(min(rates) * delay_s / 8, min(rates), delay_s, ", ".join(by), result.setup.scale)
 
 

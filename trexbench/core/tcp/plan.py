@@ -334,3 +334,8 @@ class LegReadings:
         first_s, last_s = self.began_s + omit_s - SLACK_S, self.began_s + self.length_s + SLACK_S
         within = tuple(r for r in self.dut if first_s <= r.t_s and r.t_s + r.took_s <= last_s)
         return within if len(within) > 1 else self.dut
+
+    def dut_since_counted(self, omit_s: float) -> tuple[DutReading, ...]:
+        """Return the DUT's readings from the last one in the omitted time on, which has what was dropped there."""
+        first_s = self.began_s + omit_s + SLACK_S
+        return self.dut[max(0, sum(reading.t_s <= first_s for reading in self.dut) - 1) :]

@@ -235,7 +235,8 @@ class TcpResult(Run):
             ends = dict(zip((flow.sender, flow.receiver), (flow.sending, flow.receiving), strict=True))
             shares = {host: share_of_host(host, ends[host], self.setup, took[host]) for host in HOSTS} | {"dut": dut}
             ceiling_bps = self._ceilings.get((leg.leg.way, version, flow.sender))
-            evidence = TcpEvidence(leg.leg, flow, self.setup, shares, ceiling_bps, min(idle, default=None), leg.dut)
+            ping_s, seen = min(idle, default=None), leg.dut_since_counted(self.plan.omit_s)
+            evidence = TcpEvidence(leg.leg, flow, self.setup, shares, ceiling_bps, ping_s, seen)
             yield FlowResult(
                 leg=leg.leg,
                 flow=flow,
