@@ -152,6 +152,8 @@ def test_the_product_is_the_lines_or_follows_from_ping() -> None:
     assert only_delay is not None and (only_delay.size_bytes, only_delay.by) == (250_000, "the line, the WAN")
     plain = find_product(run(leg, setup=TcpEnvironment(1e8)))
     assert plain is not None and plain.size_bytes == pytest.approx(250_000) and plain.by == "the line, ping"
+    slower = find_product(run(leg, setup=TcpEnvironment(1e8, wan=Wan(rate_bps=1e10))))
+    assert slower is not None and (slower.rate_bps, slower.by) == (1e8, "the line, ping")
     assert find_product(run(leg, setup=TcpEnvironment())) is None
 
 
