@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -165,6 +166,14 @@ def test_bits_for_each_cpu_second_of_tunnel_and_endpoints() -> None:
     assert bits_per_cpu_second(shares, TcpEnvironment(), 900e6) == pytest.approx(900e6 / 1.0)
     assert flow(took).bits_per_cpu_second == pytest.approx(flow(took).flow.received_bps)
     assert flow({**took, "server": []}).bits_per_cpu_second is None
+    (leg,) = make_tcp_result(legs=[Leg(Way.BIDIR)]).legs
+    leg = replace(leg, processes={host: Processes(LEG_S, tuple(ones)) for host, ones in took.items()})
+    both_ways = make_tcp_result(legs=[leg.leg])
+    forward, reverse = replace(both_ways, legs=(leg,)).flows
+    rates = [one.flow.received_bps or 0.0 for one in (forward, reverse)]
+    assert forward.bits_per_cpu_second == reverse.bits_per_cpu_second == pytest.approx(sum(rates)), "of the same second"
+    text = format_tcp(both_ways)
+    assert re.search(rf"client sends: dut .* {sum(rates) / 40e6:.1f}\n", text), "in % of a core that is 40 % busy"
     shown = {"client_tunnel": 0.4, "client": 0.2, "server_tunnel": 0.1, "server": 0.3}
     assert columns(shares) == pytest.approx(shown)
     both = flow({**took, "server": [*took["server"], process(6, 0.5, 0.0, "tunnel")]}).shares

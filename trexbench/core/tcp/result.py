@@ -49,6 +49,8 @@ class FlowResult:
     ceiling_bps: float | None = None
     """Rate of the endpoints without the router, for the same way and version."""
     bits_per_cpu_second: float | None = None
+    carried_bps: float = 0.0
+    """Payload of all directions of the leg, which its CPU time was taken for."""
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
@@ -231,7 +233,9 @@ class TcpResult(Run):
         counted = leg.dut_while_counted(self.plan.omit_s)
         took = {host: process_shares(leg, host) for host in (*HOSTS, "dut")}
         dut = share_of_dut(counted, self.setup, took["dut"], leg.length_s)
-        for flow in find_flows(self.plan, leg):
+        flows = find_flows(self.plan, leg)
+        carried_bps = sum(flow.received_bps or 0.0 for flow in flows)
+        for flow in flows:
             ends = dict(zip((flow.sender, flow.receiver), (flow.sending, flow.receiving), strict=True))
             shares = {host: share_of_host(host, ends[host], self.setup, took[host]) for host in HOSTS} | {"dut": dut}
             ceiling_bps = self._ceilings.get((leg.leg.way, version, flow.sender))
@@ -245,7 +249,8 @@ class TcpResult(Run):
                 verdict=find_limit(evidence),
                 power_w=mean_power(counted),
                 ceiling_bps=ceiling_bps,
-                bits_per_cpu_second=bits_per_cpu_second(shares, self.setup, flow.received_bps or 0.0),
+                bits_per_cpu_second=bits_per_cpu_second(shares, self.setup, carried_bps),
+                carried_bps=carried_bps,
             )
 
     def _ping_times(self, version: int, loaded: bool, kind: Leg | None = None) -> list[float]:

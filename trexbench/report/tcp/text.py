@@ -139,7 +139,7 @@ def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ..
     for host, share in flow.shares.items():
         if not share.cpus and not share.threads and not processes[host]:
             continue
-        per_percent = or_dash(share.bits_per_percent(flow.flow.received_bps or 0.0), mega)
+        per_percent = or_dash(share.bits_per_percent(flow.carried_bps), mega)
         busy = f"{share.cores_busy:.2f} cores" if share.cpus else NONE
         yield (f"{name_of_flow(flow)}: {host}", busy, *[NONE] * 4, per_percent)
         cores = sorted(share.cpus, key=lambda one: one.busy, reverse=True)[:_CORES]
