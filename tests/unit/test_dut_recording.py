@@ -88,6 +88,12 @@ def test_a_dut_that_is_not_there_is_recorded_as_far_as_it_goes() -> None:
         "smbios.system.uuid=geheim",
         "-----BEGIN PRIVATE KEY-----\ngeheim\n-----END PRIVATE KEY-----",
         "  pre-shared-key geheim",
+        "enable secret 9 geheim",
+        "username admin password 7 geheim",
+        'psk "ganz geheim"',
+        "PrivateKey = geheim",
+        "network.wg0.preshared_key='ganz geheim'",
+        "rocommunity geheim",
     ],
 )
 def test_secrets_are_masked(text: str) -> None:

@@ -17,12 +17,14 @@ from .settings import Dut
 
 SCHEMA, VERSION = "trexbench/dut-recording", 1
 MASKED = "***"
-_WORDS = r"pass(?:word|wd|phrase)|secret|psk|pre-shared-key|private-key|community|token|bcrypt-hash|crypt|prv"
+_WORDS = r"pass(?:word|wd|phrase)|secret|psk|pre-?shared[-_]?key|private[-_]?key|community|token|bcrypt-hash|crypt|prv"
+_VALUE = r"(?:\"[^\"\n]*\"|'[^'\n]*'|\S+)"
 _SECRETS = (
     re.compile(rf"(?i)(<([\w-]*(?:{_WORDS})[\w-]*)>)[^<]*(?=</)"),
     re.compile(r"(-----BEGIN [A-Z ]+-----).*?(?=-----END)", re.DOTALL),
-    re.compile(rf"(?i)(\b[\w.-]*(?:{_WORDS})[\w.-]*\s*[=:]\s*|\b(?:{_WORDS})\s+)(?!\*)\S+"),
-    re.compile(r"(?i)(\b[\w.]*(?:serial|uuid)[\w.]*\s*[=:]\s*)(?:\"[^\"]*\"|\S+)"),
+    # IOS states between both how the secret is encoded: ``password 7 ...``
+    re.compile(rf"(?i)(\b[\w.-]*(?:{_WORDS})[\w.-]*\s*[=:]\s*|\b(?:r[ow])?(?:{_WORDS})\s+(?:[0-9] +)?)(?!\*){_VALUE}"),
+    re.compile(rf"(?i)(\b[\w.]*(?:serial|uuid)[\w.]*\s*[=:]\s*){_VALUE}"),
 )
 """Patterns of secrets, and of numbers that identify one machine; group 1 is the text before them."""
 
