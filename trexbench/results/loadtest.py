@@ -198,8 +198,7 @@ def _samples(plan: Strategy, seconds: Sequence[Second]) -> Iterator[Sample]:
             )
             for port, (sent, received) in totals.items()
         }
-        asked = sum(second[port].tx_pps for port in plan.tx_ports) / len(plan.tx_ports)
-        rates = dict.fromkeys(plan.directions, asked) if at_s else {}
+        rates = {direction: second[direction.tx].tx_pps for direction in plan.directions} if at_s else {}
         phase = next((phase for phase, end_s in ends.items() if at_s <= end_s + 0.5), Phase.HOLD)
         yield Sample(phase, float(at_s), rates, Reading(ports))
 
