@@ -74,6 +74,12 @@ def test_every_number_is_a_float_every_port_has_all_four_and_no_sender_is_silent
         assert one["0"]["tx_pps"] > 0 and (not plan.bidir or one["1"]["tx_pps"] > 0)
 
 
+@pytest.mark.parametrize("kind", ["search", "mlrsearch"])
+def test_a_search_is_refused_as_it_has_neither_the_ramp_nor_the_hold_that_the_program_plots(kind: str) -> None:
+    with pytest.raises(StoreError, match="a search, without a ramp"):
+        exported(make_result(make_plan(kind=kind, warmup_s=2.0), World(capacity_pps=6e5)))
+
+
 def test_counters_too_great_for_rates_are_told_in_one_line() -> None:
     result = make_result()
     last = result.samples[-1]

@@ -30,8 +30,10 @@ LATE_SHARE = 0.05
 def to_loadtest(result: RunResult) -> bytes:
     """Bytes of the file, whose port "0" sends the first direction and "1" receives it.
 
-    StoreError if counters are too great for rates.
+    StoreError for a search, and if counters are too great for rates.
     """
+    if Phase.SEARCH in result.plan.curve_phases:
+        raise StoreError(f"run {result.id}: a search, without a ramp to its target", "export runs of ramp or saturate")
     try:
         return json.dumps({"vars": _vars(result), "stats": _stats(result)}, indent=1, allow_nan=False).encode()
     except (OverflowError, ValueError):
