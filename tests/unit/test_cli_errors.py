@@ -61,6 +61,7 @@ MISTAKES: list[tuple[str, ...]] = [
     (f"{RAMP} --profile bench", "--mode and --profile exclude each other"),
     ("ramp --dut netgate-vpp --profile nofile.py", "unknown profile 'nofile'", "bench"),
     ("lab profile show nope", "unknown mode 'nope'", "var2-64b"),
+    ("dut new mine --driver linux --interfaces a,b,c -o -", "3 interfaces, 2 ports of the tester", "--ports"),
     ("dut show nope", "unknown DUT 'nope'", "lab-linux"),
     ("doctor --dut nope", "unknown DUT 'nope'"),
     (f"{RAMP} --configs-dir nowhere", "nowhere", "not there"),

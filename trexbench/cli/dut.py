@@ -126,6 +126,8 @@ def new_dut(
         interfaces = click.prompt("the DUT's interfaces", ",".join(draft.free[: len(ports)]) or None)
     if interfaces:
         draft = replace(draft, interfaces=[*map(str.strip, interfaces.split(","))])
+    if len(draft.interfaces) > len(ports):
+        raise ConfigError(f"{len(draft.interfaces)} interfaces, {len(ports)} ports of the tester", "correct --ports")
     path = Path(output or f"dut_configs/{name}.yaml")
     config = draft.read(path if output != "-" else Path(f"{name}.yaml"))
     if output == "-":
