@@ -10,6 +10,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from ..core.errors import StoreError
+from ..core.load.profile import is_mode, resolve_mode
+from ..core.result import RunResult
 from ..core.run import Run
 from .document import decode, naming, read_bytes
 from .index import open_index
@@ -55,6 +57,15 @@ def import_files(
             yield file, path, is_known
 
 
+def _check_size(run: RunResult) -> None:
+    """Raise StoreError if the frames are not those of the mode, up to two VLAN tags and rounding."""
+    mode, offer = str(run.command["mode"]), run.plan.offers[0]
+    size = resolve_mode(mode).frame_bytes if is_mode(mode) else None
+    if size is not None and not 0.95 * size <= offer.mean_frame_bytes <= 1.05 * size + 8:
+        what = f"its utilisation means frames of {offer.mean_frame_bytes:.0f} B at {offer.line_rate_bps:g} bit/s"
+        raise StoreError(f"{what}, not those of {mode}", "correct --speed or --mode")
+
+
 def _read(file: Path, dut: str | None, mode: str | None, speed_bps: float | None, label: str | None) -> Run:
     data = read_bytes(file)
     lines = data.splitlines()
@@ -67,7 +78,9 @@ def _read(file: Path, dut: str | None, mode: str | None, speed_bps: float | None
     if document.keys() & {"vars", "stats"}:
         result = run_from_loadtest(document, dut, speed_bps or USUAL_BPS, written)
         given = {key: word for key, word in (("mode", mode), ("label", label)) if word is not None}
-        return replace(result, command={**result.command, **given})
+        result = replace(result, command={**result.command, **given})
+        _check_size(result)
+        return result
     if not document.keys() >= _IPERF3_KEYS:
         raise StoreError("not a file that can be imported", _KINDS)
     if '"trexbench"' in str(document.get("extra_data")):  # it may be of a simulated run

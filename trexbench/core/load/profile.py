@@ -44,6 +44,11 @@ class Mode:
         family = {} if self.ip == 4 else {"ip": str(self.ip)}
         return {"size": self.size, "vm": self.vm, **family}
 
+    @property
+    def frame_bytes(self) -> int | None:
+        """Size of its frames with FCS, without VLAN tags; None if they differ."""
+        return max(int(self.size), _SMALLEST[self.ip]) if self.size.isdigit() else None
+
 
 _EASY = "large frames, many flows: the easiest test"
 _EVERYDAY = "28:16:4 frames of 60 (sent as {}), 590 and 1514 B, many flows: nearest to everyday traffic"
