@@ -14,6 +14,7 @@ from trexbench.core.units import (
     Rate,
     format_bits,
     format_duration,
+    format_length,
     format_pps,
     format_rate,
     format_scaled,
@@ -137,6 +138,7 @@ def test_units_of_rate_agree_about_the_same_load(unit: str, percent: float, fram
         (format_pps(622_980), "623.0 kpps"),
         (format_pps(0), "0.000 pps"),
         (format_pps(999.96), "1.000 kpps"),
+        (format_pps(99_999_999), "100.0 Mpps"),
         (format_pps(-1500), "-1.500 kpps"),
         (format_pps(math.nan), "? pps"),
         (format_bits(418.65e6), "418.6 Mbit/s"),
@@ -150,6 +152,9 @@ def test_units_of_rate_agree_about_the_same_load(unit: str, percent: float, fram
         (format_duration(125), "2:05 min"),
         (format_duration(3723), "1:02:03 h"),
         (format_duration(-3), "0 s"),
+        (format_length(0.5), "0.5 s"),
+        (format_length(2.5), "2.5 s"),
+        (format_length(600), "10:00 min"),
     ],
 )
 def test_formats(formatted: str, expected: str) -> None:

@@ -183,6 +183,11 @@ def format_duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{secs:02} h" if hours else f"{minutes}:{secs:02} min"
 
 
+def format_length(seconds: float) -> str:
+    """Format a duration that was chosen, and not measured: ``2.5 s``, ``10:00 min``."""
+    return f"{seconds:g} s" if seconds < 100 else format_duration(seconds)
+
+
 def seconds_of(text: str | None) -> float | None:
     """Read a time as in documents, 2026-11-20T02:00:00Z, as seconds since 1970; None for anything else."""
     match = _TIME.fullmatch(text or "")
@@ -195,5 +200,5 @@ def seconds_of(text: str | None) -> float | None:
 
 
 def _significant(value: float, digits: int) -> str:
-    whole = len(str(int(abs(value))))
+    whole = len(str(int(float(f"{abs(value):.{digits}g}"))))  # 99.9999 becomes 100.0
     return f"{value:.{max(0, digits - whole)}f}"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..load.plan import MIN_OFFERED_PPS, Direction, require
 from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window
-from ..units import format_duration, format_share
+from ..units import format_length, format_share
 from ..verdict.blame import blame, limit_without_loss, misses, without_loss
 from ..verdict.parts import Goal, Limit, Verdict
 from ..verdict.settle import hold_of
@@ -96,13 +96,13 @@ class MlrSearch(Strategy):
         return self.warmup_s if step.phase is Phase.WARMUP else self.trial_s
 
     def words(self, target: str) -> Iterator[str]:
-        goals = ", ".join(format_share(goal) for goal in self.goals)
-        length, width = format_duration(self.trial_s), format_share(self.width)
+        goals = " and ".join(f"{100 * goal:g} %" for goal in self.goals)
+        length, width = format_length(self.trial_s), f"{100 * self.width:g} %"
         yield f"MLRsearch up to {target}: trials of {length} for the rate at {goals} loss, to {width}"
 
     @property
     def rule(self) -> str:
-        share = format_share(self.exceed)
+        share = f"{100 * self.exceed:g} %"
         return f"bad is a load at which more than {share} of {self.sum_s:g} s of trials lose more than the goal"
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
 from ..load.sample import LATENCY_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows
-from ..units import format_duration, format_pps, format_rate, format_share
+from ..units import format_length, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
@@ -117,13 +117,13 @@ class Ramp(Strategy):
                 yield f"{result.direction}: a step of the ramp is {format_share(share)} of the rate found: use {finer}"
 
     def words(self, target: str) -> Iterator[str]:
-        yield f"ramp to {target} in {format_duration(self.ramp_s)}"
-        yield f"hold {format_duration(self.hold_s)}"
+        yield f"ramp to {target} in {format_length(self.ramp_s)}"
+        yield f"hold {format_length(self.hold_s)}"
         if self.confirm_s:
-            yield f"confirm {format_duration(self.confirm_s)}"
+            yield f"confirm {format_length(self.confirm_s)}"
         if self.latency_s:
             loads = ", ".join(f"{100 * share:g}" for share in LATENCY_LOADS)
-            yield f"latency at {loads} % of the throughput, {format_duration(self.latency_s)} each"
+            yield f"latency at {loads} % of the throughput, {format_length(self.latency_s)} each"
 
     def without_latency(self) -> Ramp:
         return replace(self, latency_s=0.0)

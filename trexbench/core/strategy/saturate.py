@@ -12,7 +12,7 @@ from ..load.plan import Direction
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, measured_windows
 from ..means import mean_uncertainty, student
-from ..units import format_duration, format_pps, format_share
+from ..units import format_length, format_pps, format_share
 from ..verdict.blame import blame, limit_without_loss
 from ..verdict.knee import find_loss
 from ..verdict.parts import Limit, Verdict
@@ -46,7 +46,7 @@ class Saturate(Strategy):
         return self.drain(history) if history[-1].phase is Phase.HOLD else None
 
     def words(self, target: str) -> Iterator[str]:
-        yield f"{target} at once for {format_duration(self.hold_s)}"
+        yield f"{target} at once for {format_length(self.hold_s)}"
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """Find the mean rate received, and the interval that holds the DUT's in 95 of 100 cases (core.means)."""

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows, once
-from ..units import format_duration, format_pps, format_share
+from ..units import format_length, format_pps, format_share
 from ..verdict.blame import blame, without_loss
 from ..verdict.evidence import STOOD
 from ..verdict.parts import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
@@ -86,11 +86,11 @@ class Search(Strategy):
         return self.warmup_s + self.bracket_s + 2 * MOST_LOOKS * (PATIENCE * self.look_s + self.settle_s)
 
     def words(self, target: str) -> Iterator[str]:
-        yield f"a ramp towards {target} in {format_duration(self.bracket_s)} until frames are lost"
+        yield f"a ramp towards {target} in {format_length(self.bracket_s)} until frames are lost"
         goals = " and ".join(f"{100 * goal:g} %" for goal in self.goals)
         yield f"a search for the rate at {goals} loss, to {100 * self.width:g} %"
         if self.held_s:
-            yield f"{'soak' if self.soak_s > self.confirm_s else 'confirm'} {format_duration(self.held_s)}"
+            yield f"{'soak' if self.soak_s > self.confirm_s else 'confirm'} {format_length(self.held_s)}"
 
     @property
     def rule(self) -> str:

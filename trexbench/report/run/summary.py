@@ -13,7 +13,7 @@ from ...core.load.sample import Phase
 from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
 from ...core.strategy.base import Strategy
-from ...core.units import format_bits, format_duration, format_pps, format_share, format_time, nominal
+from ...core.units import format_bits, format_length, format_pps, format_share, format_time, nominal
 from ...core.verdict.parts import DirectionResult, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
 from ..sheet import of_interval
@@ -156,7 +156,7 @@ def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
         yield f"rate with loss <= {format_limit(goal.loss)}", *rates
         yield "  interval" + " " * number, *(of_interval(one).text for one in goals)
     if plan.length_s(Phase.CONFIRM):
-        yield row(f"confirmed, held {format_duration(plan.length_s(Phase.CONFIRM))}", _confirmed)
+        yield row(f"confirmed, held {format_length(plan.length_s(Phase.CONFIRM))}", _confirmed)
     yield row("max received in a window", lambda one: format_pps(one.max_received_pps))
     yield row("loss in the hold", lambda one: or_dash(one.hold_loss, format_share))
     yield row("frames sent, whole run", lambda one: _count(one.sent))
@@ -259,7 +259,7 @@ def plan_words(plan: Strategy) -> str:
         share = nominal(format_share(offer.line_share(offer.target_pps)))
         targets.append(f"{format_pps(offer.target_pps)} ({share} of line rate, {line})")
     warmup = nominal(format_pps(max(offer.warmup_pps for offer in plan.offers)))
-    steps = [f"{warmup} for {format_duration(plan.warmup_s)}", *plan.words(" and ".join(targets))]
+    steps = [f"{warmup} for {format_length(plan.warmup_s)}", *plan.words(" and ".join(targets))]
     return f"{', '.join(steps)}; {plan.rule}; a sample every {plan.sample_s:g} s"
 
 

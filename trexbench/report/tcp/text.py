@@ -11,7 +11,7 @@ from ...core.tcp.plan import TcpEnvironment, Way
 from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import format_size
-from ...core.units import format_bits, format_duration, format_scaled, format_share, format_time
+from ...core.units import format_bits, format_length, format_scaled, format_share, format_time
 from ..clean import clean
 from ..room import wrapped
 from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_count, of_time
@@ -175,7 +175,7 @@ def _shares(*values: float | None) -> Iterator[str]:
 def _facts(result: TcpResult) -> Iterator[str]:
     plan, setup = result.plan, result.setup
     words = [format_count(plan.streams, "connection")]
-    words += [f"{format_duration(plan.time_s)} each, in intervals of {plan.interval_s:g} s"]
+    words += [f"{format_length(plan.time_s)} each, in intervals of {plan.interval_s:g} s"]
     words += [f"the first {plan.omit_s:g} s left out"] if plan.omit_s else []
     words += ["without copying"] if plan.zerocopy else []
     yield f"sent    {', '.join(words)}"
