@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tools import begin, document, succeed, trexbench
 
+from trexbench.results.store import load_tcp
+
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
 QUIET = (*SIM, "--ping", "0")
 BDP = ("tcp", "--bdp", "--dut", "lab-linux", "--sim", "--speedup", "10000", "--ping", "4")
@@ -36,7 +38,7 @@ def test_ctrl_c_keeps_what_was_measured_and_a_second_ends_what_is_only_drawn(tmp
     arguments = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "2", "--time", "3s", "--ping", "0", "-q")
     with begin(tmp_path, *arguments) as running:
         deadline = time.monotonic() + 40
-        while not any(json.loads(one.read_text())["legs"] for one in tmp_path.glob("results/*/*/*.json")):
+        while not any(load_tcp(one).legs for one in tmp_path.glob("results/*/*/*.json")):
             assert time.monotonic() < deadline and running.poll() is None
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)

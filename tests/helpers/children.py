@@ -1,4 +1,4 @@
-"""Python processes that a test starts to kill them."""
+"""Python processes that a test starts to kill them, and a wait for what a thread or process does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import os
 import pickle
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    ends_s = time.monotonic() + 60.0
+    while not true():
+        assert time.monotonic() < ends_s
+        time.sleep(0.002)
 
 
 def start_child(code: str, given: object) -> subprocess.Popen[bytes]:

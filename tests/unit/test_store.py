@@ -10,7 +10,7 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import start_child
+from children import start_child, wait_until
 from documents import changed_at, to_document
 from effort import NIGHTLY, scaled
 from runs import World, make_plan, make_result
@@ -47,13 +47,6 @@ def begun(result: RunResult = RUN) -> RunResult:
 
 def writer(results: Path, warnings: list[str] | None = None) -> RunWriter:
     return RunWriter(results, (warnings if warnings is not None else []).append)
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    ends_s = time.monotonic() + 60.0
-    while not true():
-        assert time.monotonic() < ends_s
-        time.sleep(0.002)
 
 
 def stored(results: Path, result: RunResult = RUN) -> Path:
@@ -354,7 +347,7 @@ def test_it_is_forced_to_the_disk_now_and_then(tmp_path: Path) -> None:
     forced: list[int] = []
     journal = Journal(tmp_path / "x.samples.jsonl", "id", sync=forced.append)
     for count in range(len(RUN.samples)):
-        journal.append(RUN.samples[:count], ())
+        journal.append(sample=RUN.samples[:count])
     journal.close()
     assert len(forced) == 1 and not journal.problem
 

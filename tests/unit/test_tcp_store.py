@@ -10,6 +10,7 @@ from pathlib import Path as File
 
 import pytest
 import verbs
+from children import start_child
 from runs import World, make_plan, make_result
 from tcp_runs import Path, make_tcp_result
 from verbs import Said
@@ -18,13 +19,15 @@ from trexbench import api
 from trexbench.core.errors import StoreError
 from trexbench.core.history.night import Night
 from trexbench.core.tcp.plan import Leg, TcpEnvironment, Way
-from trexbench.core.tcp.result import TcpResult
+from trexbench.core.tcp.result import LineCalibration, TcpResult
 from trexbench.core.typed import Status
+from trexbench.core.verdict.parts import RunWarning
 from trexbench.results.document import read_sealed
 from trexbench.results.index import open_index
+from trexbench.results.journal import Journal, journal_of
 from trexbench.results.latest import find_latest
 from trexbench.results.prune import find_old
-from trexbench.results.store import RunWriter, load_document, load_rows, load_run, load_tcp
+from trexbench.results.store import INTERRUPTED, RunWriter, load_document, load_rows, load_run, load_tcp
 from trexbench.suite.notify import textfile
 
 pytestmark = pytest.mark.portable
@@ -82,19 +85,64 @@ def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:
     path = writer.path
     assert path is not None
     assert [row.status for row in load_rows(path, "x")] == ["running", "running"]
-    writer.update(replace(result, status=Status.RUNNING, legs=result.legs[:1]))
-    left = load_document(path)
-    assert isinstance(left, TcpResult) and left.legs == result.legs[:1]
-    assert left.summaries[0].rate_bps == pytest.approx(65.6e6)
+    head, whole = path.read_bytes(), replace(result, status=Status.RUNNING, calibration=LineCalibration(result.pings))
+    for count in (1, 2):
+        known = replace(whole, legs=whole.legs[:count], warnings=(RunWarning("no-ping", "no echo"),) * count)
+        writer.update(known)
+        assert load_document(path) == known
+        assert path.read_bytes() == head, "what was written once is not written again"
+    assert journal_of(path).read_bytes().count(b"\n") == 1 + len(result.pings) + len(result.ceilings) + 1 + 2 + 2
+    assert load_tcp(path).summaries[0].rate_bps == pytest.approx(65.6e6)
     again = run("results", "show", path)
     assert again.code == 0 and "UNFINISHED" in again.out
+    assert writer.end(result) == path and load_document(path) == result and not journal_of(path).exists()
+
+
+CHILD = """
+import pickle, signal, sys
+from dataclasses import replace
+from trexbench.results.store import RunWriter
+results, run = pickle.load(sys.stdin.buffer)
+writer = RunWriter(results, print).begin(replace(run, legs=()))
+for count in range(1, len(run.legs)):
+    writer.update(replace(run, legs=run.legs[:count]))
+    print(count, flush=True)
+signal.pause()
+"""
+
+
+def test_killed_during_a_leg_it_leaves_those_before(tmp_path: File) -> None:
+    result = make_tcp_result(PI, tuple(Leg(Way.FORWARD, 4, number) for number in range(1, 9)))
+    child = start_child(CHILD, (tmp_path, replace(result, status=Status.RUNNING, finished=None)))
+    with child:
+        assert child.stdout is not None
+        for count in range(1, 8):
+            assert child.stdout.readline() == b"%d\n" % count
+        child.kill()
+    (path,) = tmp_path.glob("*/*/*.json")
+    left = load_tcp(path)
+    assert left.status is Status.INCOMPLETE and left.reason == INTERRUPTED
+    assert left.legs == result.legs[:7]
+
+
+def test_a_document_of_a_killed_run_without_a_journal_is_read_as_it_is(tmp_path: File) -> None:
+    """Former versions replaced the whole document after each leg."""
+    begun = replace(make_tcp_result(PI), status=Status.RUNNING, finished=None)
+    path = RunWriter(tmp_path, pytest.fail).begin(begun).path
+    assert path is not None
+    journal_of(path).unlink()
+    assert load_document(path) == begun
 
 
 def test_a_disk_that_fails_ends_no_run(tmp_path: File) -> None:
     told: list[str] = []
     result = make_tcp_result(PI)
-    writer = RunWriter(tmp_path / "r", told.append).begin(replace(result, status=Status.RUNNING))
-    path = writer.path
+
+    def full(file: int, data: bytes) -> int:
+        raise OSError(28, os.strerror(28))
+
+    writer = RunWriter(tmp_path / "r", told.append, lambda path, run: Journal(path, run, full))
+    path = writer.begin(replace(result, status=Status.RUNNING, legs=())).path
     assert path is not None
     path.unlink()
     path.mkdir()  # cannot be replaced by a file

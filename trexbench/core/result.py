@@ -206,6 +206,9 @@ class RunResult(Run):
     def readings(self) -> dict[str, Sequence[Any]]:
         return {"samples": [stored(sample) for sample in self.samples]}
 
+    def growing(self) -> dict[str, Sequence[Any]]:
+        return {"reading": self.dut_readings}
+
     def figures(self) -> dict[str, Any]:
         analysis = self.analysis
         return {

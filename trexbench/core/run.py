@@ -67,6 +67,10 @@ class Run(ABC):
         """Lists of raw counters by their names in the document; JSON values, or values that msgspec encodes."""
 
     @abstractmethod
+    def growing(self) -> dict[str, Sequence[Any]]:
+        """Lists that grow while the run goes on, by their names in its journal; values that msgspec encodes."""
+
+    @abstractmethod
     def figures(self) -> dict[str, Any]:
         """JSON values derived from the readings."""
 
@@ -83,6 +87,10 @@ class Run(ABC):
     def odd_values(self) -> Iterator[str]:
         """Yield in a few words each value that a document can hold and a run cannot produce."""
 
+    @property
+    def _noted(self) -> list[dict[str, str]]:
+        return [_warning("run", warning) for warning in self.warnings]
+
     def raw_part(self) -> dict[str, Any]:
         """Return the part of the document that cannot be derived again, without the readings."""
         names = ("schema", "version", "id", "status", "reason", "simulated", "started", "finished")
@@ -91,7 +99,7 @@ class Run(ABC):
             "status": self.status.value,
             **{name: dict(getattr(self, name)) for name in ("command", "dut", "host")},
             **self.setting(),
-            "warnings": [_warning("run", warning) for warning in self.warnings],
+            "warnings": self._noted,
         }
 
     def without_readings(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Journal of a run in progress: ``X.samples.jsonl`` beside its document ``X.json``.
 
-The first line names the run; every other one is ``{"sample": ...}`` or ``{"reading": ...}`` as in the document. A
-thread of its own writes it, so that taking samples waits for no disk. It is removed once the document is complete.
+The first line names the run; every other one is ``{"<list>": ...}``, the next value of one of LISTS as in the document.
+A thread of its own writes it, so that taking samples waits for no disk. It is removed once the document is complete.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from ..core.dut.telemetry import DutReading
 from ..core.errors import StoreError
 from ..core.load.sample import Sample, stored
 from .document import decode, encode_line, naming, read_bytes
 
 SUFFIX = ".samples.jsonl"
+LISTS = frozenset(("sample", "reading", "calibration", "ceilings", "idle", "legs", "pings", "warnings"))
+"""Names of lists that grow during a run, see Run.growing."""
 SYNC_EVERY_S, SYNC_SHARE = 5.0, 20
 """Minimum time between two fdatasync calls, also as a multiple of the time that the last call took."""
 PATIENCE_S = 60.0
@@ -32,7 +33,7 @@ def journal_of(document: Path) -> Path:
 
 
 class Journal:
-    """Appends a run's new samples and readings of the DUT. write, sync: of a file descriptor."""
+    """Appends what is new in a run's lists. write, sync: of a file descriptor."""
 
     def __init__(
         self,
@@ -46,9 +47,10 @@ class Journal:
             path.unlink()  # of an earlier run
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
         self._write_to, self._sync_to, self._patience_s = write, sync, patience_s
-        self._samples = self._readings = 0
-        self._queue: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self._queue.put({"run": run})
+        self._lengths: dict[str, int] = {}
+        self._handled = 0  # values, and the line that names the run
+        self._queue: SimpleQueue[tuple[str, Any] | None] = SimpleQueue()
+        self._queue.put(("run", run))
         self._left = b""
         self._failure: str | None = None
         self._busy_since: float | None = None
@@ -63,17 +65,21 @@ class Journal:
 
     @property
     def problem(self) -> str | None:
-        """Why samples are not written at present; None if they are."""
+        """Why nothing is written at present; None if it is."""
         return "the disk does not answer" if self.hangs else self._failure
 
-    def append(self, samples: Sequence[Sample], dut_readings: Sequence[DutReading]) -> None:
+    def append(self, **lists: Sequence[Any]) -> None:
         """Queue what is new in these lists, which only ever grow. Waits for nothing."""
-        for reading in dut_readings[self._readings : len(dut_readings)]:
-            self._readings += 1
-            self._queue.put({"reading": reading})
-        for sample in samples[self._samples :]:
-            self._samples += 1
-            self._queue.put({"sample": stored(sample)})
+        for name, values in lists.items():
+            known = self._lengths.get(name, 0)
+            self._lengths[name] = length = len(values)
+            for value in values[known:length]:
+                self._queue.put((name, value))
+
+    def wait(self) -> None:
+        """Wait until all that was appended is written, or cannot be, or the disk hangs."""
+        while self._handled <= sum(self._lengths.values()) and not self.hangs:
+            time.sleep(0.001)
 
     def close(self) -> None:
         """Wait until everything is written, or the disk hangs."""
@@ -85,13 +91,15 @@ class Journal:
         while (item := self._queue.get()) is not None:
             self._busy_since = time.monotonic()
             try:
-                self._write(encode_line(item) + b"\n")
+                name, value = item
+                self._write(encode_line({name: stored(value) if isinstance(value, Sample) else value}) + b"\n")
                 self._failure = None
             except OSError as error:
                 self._failure = str(error.strerror)
-            except Exception as error:  # a defect of ours: the document at the end has this sample all the same
+            except Exception as error:  # a defect of ours: the document at the end has this value all the same
                 self._failure = f"{type(error).__name__}: {error}"
             self._busy_since = None
+            self._handled += 1
         with contextlib.suppress(OSError):
             os.close(self._file)
 
@@ -108,7 +116,7 @@ class Journal:
 
 
 def read_journal(document: Path, run: object) -> dict[str, list[Any]] | None:
-    """Read ``sample`` and ``reading`` of the run with this id, as in a document; None if it has no journal (any more).
+    """Read the lists of the run with this id, as in a document; None if it has no journal (any more).
 
     A last line without a line feed is left out: its writer was killed. StoreError for a damaged journal.
     """
@@ -123,10 +131,10 @@ def read_journal(document: Path, run: object) -> dict[str, list[Any]] | None:
         values = decode(b"[" + b",".join(lines) + b"]")
     if not lines or values[0] != {"run": run}:
         return None
-    lists: dict[str, list[Any]] = {"sample": [], "reading": []}
+    lists: dict[str, list[Any]] = {}
     for number, value in enumerate(values[1:], start=2):
-        kind, item = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else ("", None)
-        if kind not in lists:
-            raise StoreError(f"{path.name}: line {number} is neither a sample nor a reading", "the file is damaged")
-        lists[kind].append(item)
+        name, item = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else ("", None)
+        if name not in LISTS:
+            raise StoreError(f"{path.name}: line {number} is no reading of a run", "the file is damaged")
+        lists.setdefault(name, []).append(item)
     return lists

@@ -1,8 +1,8 @@
 """Store of runs: ``results/<date>/<dut>/<HHMMSS>-<words of the run>.json``, date and time in UTC.
 
-During a run of packets its document holds what was known before the first sample, and its journal the samples (see
-journal); at the end one complete document replaces both. A run of TCP has few legs and no journal: its document is
-replaced after each leg. A kill of the writer at any moment leaves a run that every reader understands.
+During a run its document holds what was known before the first sample or leg, and its journal what was measured since
+(see journal); at the end one complete document replaces both. A kill of the writer at any moment leaves a run that
+every reader understands.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .. import files
-from ..core.dut.telemetry import DutReading
 from ..core.errors import StoreError
 from ..core.history.known import is_date
 from ..core.history.rows import RunRow
@@ -62,7 +61,7 @@ class RunWriter:
     ) -> None:
         self._results, self._warn, self._open_journal = results, warn, journal
         self._journal: Journal | None = None
-        self._readings: Sequence[DutReading] = ()
+        self._begun: Run | None = None
         self._warned = False
         self.path: Path | None = None
 
@@ -77,28 +76,26 @@ class RunWriter:
 
         The ``dut_readings`` of a run of packets may be a list that grows during the run.
         """
-        path = self._write(result, encode(result))
-        if isinstance(result, RunResult):
-            self._readings = result.dut_readings
-            try:
-                self._journal = self._open_journal(journal_of(path), result.id)
-            except OSError as error:
-                with contextlib.suppress(OSError):
-                    path.unlink()
-                raise _unwritable(journal_of(path), error) from error
+        path, self._begun = self._write(result, encode(result)), result
+        try:
+            self._journal = self._open_journal(journal_of(path), result.id)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise _unwritable(journal_of(path), error) from error
         return self
 
     def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
-        if self._journal is not None:
-            self._journal.append(samples, self._readings)
+        if self._journal is not None and self._begun is not None:
+            self._journal.append(**self._begun.growing(), sample=samples)
             self._warn_of_disk(self._journal)
 
     def update(self, result: Run) -> None:
-        """Replace the whole document with the run as it stands: a kill leaves the former one or the new one."""
-        try:
-            self._write(result, encode(result))
-        except StoreError as failure:
-            self._warn_once(f"{failure}; the run goes on, and is written at its end")
+        """Write what the run as it stands has more than when this was last called."""
+        if self._journal is not None:
+            self._journal.append(**result.growing())
+            self._journal.wait()
+            self._warn_of_disk(self._journal)
 
     def end(self, result: Run) -> Path:
         """Write the ended run, into a new temporary directory if results/ cannot be written; return its path.
@@ -130,14 +127,10 @@ class RunWriter:
         return self.path
 
     def _warn_of_disk(self, journal: Journal) -> None:
-        if (problem := journal.problem) is not None:
-            place = f"samples cannot be written beside {self.path}: {problem}"
-            self._warn_once(f"{place}; the run goes on, and is written at its end")
-
-    def _warn_once(self, text: str) -> None:
-        if not self._warned:
+        if (problem := journal.problem) is not None and not self._warned:
             self._warned = True
-            self._warn(text)
+            place = f"the journal of {self.path} cannot be written: {problem}"
+            self._warn(f"{place}; the run goes on, and is written at its end")
 
 
 def save_elsewhere(name: str, data: bytes, failure: StoreError) -> Path:
@@ -210,11 +203,21 @@ def _read(data: bytes, path: Path, decode: Callable[[bytes], Any] = decode) -> t
         if (journal is None or interrupted) and (newer := read_bytes(path)) != data:
             return _read(newer, path)  # the run ended in the meantime
         if journal is not None:
-            document["samples"] = journal["sample"]
-            if isinstance(document.get("telemetry"), dict):
-                document["telemetry"]["readings"] = journal["reading"]
+            _resume(document, journal)
     result = read_run(document)
     return document, replace(result, status=Status.INCOMPLETE, reason=INTERRUPTED) if interrupted else result
+
+
+def _resume(document: dict[str, Any], journal: Mapping[str, list[Any]]) -> None:
+    """Put what the journal holds into the document of a run in progress."""
+    for name, values in journal.items():
+        if name == "sample":
+            document["samples"] = values
+        elif name == "reading":
+            if isinstance(document.get("telemetry"), dict):
+                document["telemetry"]["readings"] = values
+        else:  # null before the value, which is no list then
+            document[name] = values[-1] if document.get(name) is None else values
 
 
 def picture_place(results: Path, result: RunResult, what: str) -> Path:

@@ -161,7 +161,11 @@ class TcpResult(Run):
         return {name: msgspec.to_builtins(getattr(self, name)) for name in names}
 
     def readings(self) -> dict[str, Sequence[Any]]:
-        return {name: msgspec.to_builtins(getattr(self, name)) for name in ("ceilings", "idle", "legs")}
+        return {"ceilings": self.ceilings, "idle": self.idle, "legs": self.legs}
+
+    def growing(self) -> dict[str, Sequence[Any]]:
+        calibration = (self.calibration,) if self.calibration is not None else ()
+        return {**self.readings(), "pings": self.pings, "calibration": calibration, "warnings": self._noted}
 
     def figures(self) -> dict[str, Any]:
         return {
