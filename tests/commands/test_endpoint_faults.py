@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endpoints import LOOPBACK, agent, alive, descendants, free_port, host, run
+from endpoints import LOOPBACK, agent, alive, descendants, free_port, host, payload, run
 from sshd import WHY_NOT, Sshd, eventually, running_sshd
 
 from trexbench.config.endpoints import TransportConfig
@@ -96,6 +96,27 @@ def test_ctrl_c_ends_both(engine: str) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(seen=interrupt, time_s=30.0, engine=engine)
+
+
+@NEEDS_IPERF3
+@pytest.mark.parametrize("way", Way)
+def test_ctrl_c_has_iperf3_report_what_it_has(way: Way) -> None:
+    heard: dict[str, list[HostReading]] = {"client": [], "server": []}
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    act = after(60, interrupt)  # 1.5 s
+
+    def seen(name: str, reading: HostReading) -> None:
+        heard[name].append(reading)
+        act(name, reading)
+
+    with pytest.raises(KeyboardInterrupt):
+        run((Iperf3(), Iperf3()), way, seen=seen, time_s=30.0)
+    for name, sends in (("client", way is not Way.REVERSE), ("server", way is Way.REVERSE)):
+        own = tuple(reading for reading in heard[name] if reading.streams)
+        assert len(own) >= 4 and payload(own, sends) > 0, name
 
 
 def test_a_killed_server_keeps_what_was_read() -> None:

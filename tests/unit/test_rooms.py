@@ -40,7 +40,7 @@ ROOMS: Mapping[str, str] = {
     "dut/linux": "core/* config transport host dut",
     "dut/freebsd": "core/* config transport host dut",
     "dut/vpp": "core/* config transport host dut",
-    "endpoint": "core/* host transport",
+    "endpoint": "core/* host signals transport",
     "endpoint/programs": "",
     "generator/trex": "child core/* signals generator/trex/watchdog",
     "generator/trex/watchdog": "",

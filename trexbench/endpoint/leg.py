@@ -7,17 +7,20 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from ..core.errors import BenchError, ConfigError, DutError
 from ..core.tcp.plan import HostReading, Leg, LegReadings, Processes, Seen, TcpPlan
+from ..signals import Interrupted, uninterrupted
 from ..transport import Completed
-from .engines import ENGINES, GRACE_S, READY_S, LegPart, TcpEngine
+from .engines import ENGINES, GRACE_S, READY_S, Iperf3, LegPart, TcpEngine
 from .hosts import Agent, EndpointHost
 
 PORT = 5201
 OTHER_S = 1.0
 """Time for the other end to say why, after one has failed."""
+EARLY_S = 3.0
+"""Time for both ends of iperf3 to report, after the client's has been interrupted."""
 LOOK_S = 0.2
 """Interval between looks at whether a program is to end."""
 LATE_S = 5.0
@@ -38,9 +41,9 @@ def run_leg(
 ) -> LegReadings:
     """Run one leg, the server first; the router's readings are left empty. At the end the agents have ended, too.
 
-    seen: is given each reading as it comes, with its host's name; the genuine iperf3's come without streams. engines:
-    of client and server; None: both as the plan says. A leg that ends early has its readings and ``error``; DutError
-    where no payload was ever carried.
+    seen: is given each reading as it comes, with its host's name; the genuine iperf3's come without streams, and after
+    an interruption again, with them. engines: of client and server; None: both as the plan says. A leg that ends early
+    has its readings and ``error``; DutError where no payload was ever carried.
     """
     of_client, of_server = engines or (ENGINES[plan.engine](), ENGINES[plan.engine]())
     for host in (client, server):
@@ -65,7 +68,12 @@ def run_leg(
             agents[part.role] = agent = stack.enter_context(Agent(part.host, part.engine.options(part)))
             if part.role == "server":
                 _wait_ready(agent, part)
-        error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
+        try:
+            error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
+        except (Interrupted, KeyboardInterrupt):
+            if isinstance(of_client, Iperf3):
+                _end_early(parts, agents, seen)
+            raise
     readings, failure = _read_ends(parts, agents)
     if not any(agent.error for agent in agents.values()):
         error = failure or error  # says more than that the other end did not end in time
@@ -82,6 +90,16 @@ def run_leg(
         processes={role: agent.processes for role, agent in agents.items() if agent.processes is not None},
         error=str(error) if error else None,
     )
+
+
+def _end_early(parts: Sequence[LegPart], agents: Mapping[str, Agent], seen: Seen) -> None:
+    """End the client's iperf3 now, and with it the server's: only at its end it reports what it has measured."""
+    with uninterrupted(), suppress(BenchError, OSError):
+        agents["client"].running.send(b"\n")
+        _listen([agents["client"], agents["server"]], EARLY_S, lambda name, reading: None)
+        for role, readings in _read_ends(parts, agents)[0].items():
+            for reading in readings:
+                seen(role, reading)
 
 
 def _read_ends(

@@ -49,6 +49,8 @@ def end_with_stdin(deadline_s: float) -> None:
             if not os.read(0, 4096):
                 end(0)
             ASKED.set()
+            for child in CHILDREN:  # iperf3 then reports what it has
+                child.send_signal(signal.SIGINT)
 
 
 def listens(port: int) -> bool:

@@ -195,9 +195,9 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
 
 def _interrupted(leg: Leg, heard: Mapping[str, Sequence[HostReading]], why: str) -> list[LegReadings]:
     """Return what the hosts reported of a leg until its interruption, without the DUT's readings; nothing if no payload
-    flowed, or if its program reports that only at its end."""
-    carried = any(stream.payload_bytes for own in heard.values() for reading in own for stream in reading.streams)
-    client, server = (tuple(heard[host]) for host in HOSTS)
+    flowed."""
+    client, server = (tuple(reading for reading in heard[host] if reading.streams) for host in HOSTS)
+    carried = any(stream.payload_bytes for reading in (*client, *server) for stream in reading.streams)
     return [LegReadings(leg, 0.0, client, server, error=why or "interrupted")] if carried else []
 
 
