@@ -19,6 +19,7 @@ import zmq
 from engine_fake import FakeEngine
 from rpc import ask
 
+from trexbench.child import child_argv, child_environment
 from trexbench.generator.trex import watchdog
 from trexbench.generator.trex.guard import Guard
 from trexbench.stlserver.rpc.server import StlServer
@@ -175,14 +176,18 @@ def test_ports_fall_silent_when_the_harness_is_killed() -> None:
         assert until(lambda: _states(server) == [("STREAMS", False), ("STREAMS", False)])
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH is new in 3.11")
 def test_a_file_of_the_users_is_not_run_in_place_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Profiles lie in the current directory, and one may be named like a module."""
-    (tmp_path / "json.py").write_text("raise SystemExit(9)\n")
+    for module in ("json", "runpy", "trexbench"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit(9)\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)  # Python 3.10 does not know it
     guard = Guard("127.0.0.1", 1, "h", {})
     guard.done()
     assert guard.process.returncode == 0
+    argv = [*child_argv("trexbench.stlserver"), "--help"]
+    shown = subprocess.run(argv, env=child_environment(), capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 0 and "--interfaces" in shown.stdout, shown.stderr
 
 
 def _states(server: StlServer) -> list[tuple[str, bool]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..child import child_environment
+from ..child import child_argv, child_environment
 from ..config.fleet import Cluster
 from ..core.errors import BenchError, StoreError
 from ..dut.journal import JOURNAL_DIR_ENV
@@ -50,7 +50,7 @@ def keep_working(own: OwnSettings, cluster: Cluster, lease_s: float, say: Callab
     """Run a process that works as this tester, and another whenever it ends, until interrupted."""
     folder = cluster.certificates and str(cluster.certificates)
     asked = {"own": asdict(own), "address": cluster.address, "folder": folder, "is_insecure": cluster.is_insecure}
-    argv = [sys.executable, "-m", "trexbench.fleet.worker"]
+    argv = child_argv("trexbench.fleet.worker")
     with TemporaryDirectory(prefix="trexbench-tester-") as scratch:
         line = json.dumps({**asked, "lease_s": lease_s, "scratch": scratch}).encode() + b"\n"
         while True:

@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..child import child_environment
+from ..child import child_argv, child_environment
 from ..core.errors import ConfigError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from . import endpoints, host, net, server, state, vm
@@ -223,7 +222,7 @@ class _Keeper:
             log = self.log.open("wb")
         with log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "trexbench.lab.keeper"],
+                child_argv("trexbench.lab.keeper"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -9,13 +9,12 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..child import child_environment
+from ..child import child_argv, child_environment
 from ..core.errors import ConfigError, LabError
 from ..lock import run_dir
 from . import net, state
@@ -40,7 +39,7 @@ class Launch:
 
 
 def embedded(spec: LabSpec, placement: Placement) -> Launch:
-    argv = [sys.executable, "-m", "trexbench.stlserver", "--interfaces", ",".join(spec.tester_interfaces)]
+    argv = [*child_argv("trexbench.stlserver"), "--interfaces", ",".join(spec.tester_interfaces)]
     argv += ["--dst-mac", ",".join(spec.far_macs.values())]
     argv += ["--rpc-port", str(spec.rpc_port), "--pub-port", str(spec.pub_port)]
     if spec.speed_bps:

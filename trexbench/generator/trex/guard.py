@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
 
-from ...child import child_environment
+from ...child import child_argv, child_environment
 
 END_S = 5.0  # time that the watchdog may take to end once asked to
 
@@ -18,7 +17,7 @@ class Guard:
 
     def __init__(self, server: str, rpc_port: int, api_h: str, handlers: Mapping[int, str]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "trexbench.generator.trex.watchdog"],
+            child_argv("trexbench.generator.trex.watchdog"),
             env=child_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
