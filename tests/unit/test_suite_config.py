@@ -14,6 +14,8 @@ from trexbench.config.model import PlanDefaults
 from trexbench.config.suite import Instead, Suite, SuiteDut, sessions
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.profile import MODES
+from trexbench.session.options import Setup
+from trexbench.suite.night import read_jobs
 
 pytestmark = pytest.mark.portable
 
@@ -171,3 +173,11 @@ def test_a_suites_own_duts_variants_and_time_give_way() -> None:
         read_suite(SUITES.find("netgate-6100"), None, Instead(time=20.0))
     with pytest.raises(ConfigError, match="no variant 'nosuch'"):
         read_suite(file, None, Instead(dut=("lab-linux",), variant=("nosuch",)))
+
+
+def test_nights_that_are_kept_but_never_judged_are_warned_of_once(tmp_path: Path) -> None:
+    path, warnings = tmp_path / "mine.yaml", list[str]()
+    for number in (6, 7):
+        path.write_text(f"duts: [netgate-vpp]\nmodes: [64b]\ndirections: [uni]\nkeep_nights: {number}\n")
+        read_jobs(str(path), Setup(sim=True), warn=warnings.append)
+    assert warnings == [f"{path}: keep_nights: no figure of 6 nights can be judged: keep 7 at least"]

@@ -147,7 +147,7 @@ def plan(name: str, only: Sequence[str], instead: Instead, setup: Setup, form: O
     from ..suite.jobs import sessions
     from ..suite.night import check_twins, read_jobs
 
-    suite, jobs = read_jobs(name, setup, only, instead)
+    suite, jobs = read_jobs(name, setup, only, instead, warn)
     check_twins(jobs)
     numbers = {at: number for number, places in enumerate(sessions(jobs, range(len(jobs))), 1) for at in places}
     values = [

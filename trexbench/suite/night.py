@@ -13,6 +13,7 @@ from ..config.lookup import read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
 from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError, StoreError
+from ..core.history.levels import NEEDED_NIGHTS
 from ..core.history.night import Night
 from ..results.nights import NightWriter, is_sent
 from ..results.remote import has_parquet
@@ -58,10 +59,17 @@ class NightOptions:
 
 
 def read_jobs(
-    name: str, setup: Setup, only: Sequence[str] = (), instead: Instead = AS_IT_IS
+    name: str,
+    setup: Setup,
+    only: Sequence[str] = (),
+    instead: Instead = AS_IT_IS,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> tuple[Suite, list[Job]]:
     """Read the suite and make its runs; ConfigError for all that can be checked before anything is opened."""
     suite = read_suite(SUITES.find(name), setup.configs_dir, instead)
+    if suite.keep_nights is not None and suite.keep_nights < NEEDED_NIGHTS:
+        few = f"{suite.file}: keep_nights: no figure of {suite.keep_nights} nights can be judged"
+        warn(f"{few}: keep {NEEDED_NIGHTS} at least")
     return suite, make_jobs(suite, setup, only)
 
 
@@ -77,7 +85,7 @@ def run_suite(name: str, options: NightOptions, only: Sequence[str] = (), resume
 
     resume: continue the suite's latest unfinished night, or that of the options' date.
     """
-    suite, jobs = read_jobs(name, options.setup, only, options.instead)
+    suite, jobs = read_jobs(name, options.setup, only, options.instead, options.output.warn)
     with suite_lock(suite.name, options.results):
         if resume:
             unfinished = find_unfinished(options.results, suite.name, options.output.warn)

@@ -63,7 +63,8 @@ class Nightly:
         suite, config_error, path = None, None, Path(self.name)
         label = path.stem if path.suffix in SUITES.endings else path.name
         try:
-            suite, jobs = read_jobs(self.name, self.options.setup, self.only, self.options.instead)
+            options = self.options
+            suite, jobs = read_jobs(self.name, options.setup, self.only, options.instead, options.output.warn)
         except ConfigError as error:  # the history must show, too, that this night could not be measured
             if not is_name(label):
                 raise  # no reader would accept a night of such a suite
