@@ -27,7 +27,7 @@ SIZES = "search --dut netgate-vpp --sim --sizes"
 WAN = "tcp --bdp --dut lab-linux --sim --wan 20ms"
 FUTURE = "--date 2999-01-01 lies in the future: name the day on which the night began"
 LABELS = "2026-03-01", "latest", "a b", "", "x" * 65, "../x", "<b>", "x.json"
-DOCUMENTED = {1, 2, 5, 6, 7, 8, 9, 130, 143}
+DOCUMENTED = {1, 2, 5, 6, 7, 8, 9, 10, 130, 143}
 
 
 def fails(line: str, code: int, *words: str) -> None:
@@ -159,6 +159,11 @@ MISTAKES: list[tuple[str, ...]] = [
     ("nightly netgate-6100 --date 2999-01-01 --server 127.0.0.1", FUTURE),
     *((f"{verb} 2026-13-01", "'2026-13-01' is not a date") for verb in ("report --since", "regress --since")),
     ("report --night 2026-13-01", "'2026-13-01' is not a date"),
+    (
+        "report -o x.pdf",
+        "x.pdf: no form has this ending: take .html, .htm, .md, .json, .csv, or name one with --format",
+    ),
+    (f"{SIMULATED} --windows 1001", "1<=x<=1000"),
     ("dut new ../mine --driver none", "cannot be the name"),
     ("dut new mine --driver linux --speed fast", "speed"),
     *((f"{SIMULATED} --label {quote(word)}", "would not be found again") for word in LABELS),

@@ -22,7 +22,7 @@ from trexbench.core.history.rows import RunRow
 from trexbench.core.result import RunResult
 from trexbench.report.listing import run_sheet
 from trexbench.report.run.loadtest import to_loadtest
-from trexbench.report.sheet import format_sheet
+from trexbench.report.sheet import figure, format_sheet, make_sheet, of_count, of_pps, to_values
 from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import find_old, remove
@@ -258,12 +258,14 @@ def test_a_file_whose_frames_are_not_those_of_the_mode_is_refused() -> None:
 
 
 def test_other_files_are_refused_by_name_and_stop_no_other() -> None:
-    bad = ["bad.json", "worse.json", "missing.json"]
+    bad = ["bad.json", "worse.json", "missing.json", "text.json"]
+    Path("text.json").write_text("Connecting to host ::1, port 5201\n[ ID] Interval           Transfer     Bitrate\n")
     Path("bad.json").write_text("{}")
     Path("worse.json").write_text("[")
     out, err = said("results", "import", "--speed", "1gbit", *bad, loadtest("good.json"), code=9)
     assert len(out.splitlines()) == 1 and len(rows()) == 1
     assert [name for name in bad if f"trexbench: {name}: " in err] == bad
+    assert "text.json: iperf3's plain text" in err and "import what `iperf3 -J` prints" in err
 
 
 def test_exports_of_several_duts_do_not_overwrite_one_another() -> None:
@@ -371,8 +373,15 @@ def test_a_night_without_tcp_has_no_table_of_tcp() -> None:
 
 def test_what_no_run_is_of_is_not_taken_for_nothing_measured() -> None:
     store(1)
-    out, err = said("regress", "--suite", "nosuch", "--dut", "lab-linux", code=4)
-    assert out == "Nothing was measured yet\n" and "no run in results is of lab-linux, nosuch: see `trexbench" in err
+    store(2, dut="other", suite="ours")
+    lines = {
+        ("--suite", "nosuch", "--dut", "lab-linux"): "no run in results is of suite nosuch: it has ours",
+        ("--dut", "nosuch"): "no run in results is of DUT nosuch: it has lab-linux, other",
+        ("--suite", "ours", "--dut", "lab-linux"): "no run in results is of DUT lab-linux, suite ours at once: see",
+    }
+    for words, line in lines.items():
+        out, err = said("regress", *words, code=2)
+        assert out == "" and err.startswith(f"trexbench: {line}") and err.count("\n") == 1, err
     assert said("regress", "--mode", "var2-64b", code=4)[1] == ""
 
 
@@ -419,3 +428,17 @@ def test_every_verb_names_what_it_cannot_look_into(verb: list[str]) -> None:
     Path("results/loop").symlink_to("loop")
     _, out, err = run(*verb, "--results", "results")
     assert "loop" in out + err and "symbolic links" in out + err
+
+
+def test_figures_in_json_are_numbers() -> None:
+    rows = [
+        [of_pps(6e5), of_count(12), "2026", figure(None)],
+        [of_pps(2.5, bound=True), figure(-0.25), "", figure(1e-9)],
+    ]
+    assert to_values(make_sheet("rate [pps]; count; :year; loss", rows))["rows"] == [
+        [600000, 12, "2026", None],
+        [">=2.5", -0.25, "", 1e-09],
+    ]
+    store(1)
+    tables = json.loads(said("report", "--format", "json")[0])["tables"]
+    assert any(isinstance(value, (int, float)) for table in tables for row in table["rows"] for value in row)

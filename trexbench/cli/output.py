@@ -117,7 +117,7 @@ def write(name: str, data: str | bytes, aside: bool = False) -> None:
 
 
 STDOUT = "-"
-ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
+ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".csv": "csv"}
 """Ending of a file -> the form that is written to it unless one is named."""
 _SHORT = {"json": "As --format json.", "csv": "As --format csv.", "brief": "As --format brief."}
 """Forms with a hidden option of their own."""
@@ -231,7 +231,10 @@ def choose(names: Sequence[str], values: Mapping[str, Any], file_is_one: bool = 
         raise ConfigError(f"{' and '.join(asked)} exclude each other", "leave one of them out")
     if file_is_one:
         require_writable(file)
-    by_ending = next((name for ending, name in ENDINGS.items() if name in names and file.endswith(ending)), names[0])
+    own = {ending: name for ending, name in ENDINGS.items() if name in names}
+    if names[0] == "html" and not asked and Path(file).suffix not in ("", *own):
+        raise ConfigError(f"{file}: no form has this ending", f"take {', '.join(own)}, or name one with --format")
+    by_ending = next((name for ending, name in own.items() if file.endswith(ending)), names[0])
     return OutputForm(next(iter(asked.values()), by_ending), file, values["output"] is not None)
 
 

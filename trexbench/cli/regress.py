@@ -114,6 +114,7 @@ def regress(
         _list_known(results, form)
         return 0
     from ..report.regress import format_junit
+    from ..review.find import require_named
     from ..review.judge import judge
 
     if not form.is_shown and form.file == "-" == junit:
@@ -121,8 +122,8 @@ def regress(
     if junit is not None and junit != "-" and os.path.realpath(junit) == os.path.realpath(form.file):
         raise ConfigError("two outputs cannot share a file", "give each a file of its own")
     judgement = judge(results, warn, dut, mode, suite, since, only)
-    if (chosen := [*filter(None, (dut, mode, suite))]) and not judgement.now:
-        warn(f"no run in {results} is of {', '.join(chosen)}: see `trexbench results list`")
+    if not judgement.now:
+        require_named(results, dut=dut, mode=mode, suite=suite)
     if junit is not None:
         write(junit, format_junit(judgement), aside=True)
     if not (form.is_shown and junit == "-"):

@@ -54,6 +54,7 @@ UNREACHED = "none"
 """Transport type of a DUT that trexbench does not reach."""
 
 MOST_QUEUES = 256
+MOST_WINDOWS = 1000
 """Largest number of receive queues of a port."""
 
 
@@ -147,7 +148,7 @@ class PlanDefaults:
     window_s: Annotated[float | None, r.seconds, "window"] = None
     loss: Annotated[float | None, r.share] = None
     """Highest share of frames that may be lost."""
-    windows: Annotated[int | None, r.integer(1, 1000)] = None
+    windows: Annotated[int | None, r.integer(1, MOST_WINDOWS)] = None
     """Number of bad windows in a row that mean saturation."""
     stop_on_saturation: Annotated[bool | None, r.boolean] = None
     goals: Annotated[tuple[float, ...] | None, r.list_of("share", r.share, str)] = None

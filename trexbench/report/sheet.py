@@ -149,9 +149,17 @@ def harmless(text: str) -> str:
 
 
 def to_values(sheet: Sheet) -> dict[str, object]:
-    """The table as JSON values: the columns' heads and the raw figures."""
+    """The table as JSON values: the columns' heads and the raw figures; null where there is none."""
     columns, *rows = sheet.rows
-    return {"name": sheet.name, "caption": sheet.caption, "columns": columns, "rows": rows}
+    is_text = [True, *(head.words for head in sheet.heads)][-len(columns) :]
+    values = [[text if words else _value(text) for text, words in zip(row, is_text, strict=True)] for row in rows]
+    return {"name": sheet.name, "caption": sheet.caption, "columns": columns, "rows": values}
+
+
+def _value(raw: str) -> str | float | None:
+    """The number that a raw figure is; bounds and intervals stay text."""
+    number = float(raw) if _NUMBER.fullmatch(raw) else None
+    return raw or None if number is None else int(raw) if raw.lstrip("-").isdecimal() else number
 
 
 def to_markdown(sheet: Sheet) -> str:

@@ -71,6 +71,8 @@ def _read(file: Path, dut: str | None, mode: str | None, speed_bps: float | None
     lines = data.splitlines()
     if len(lines) > 1 and lines[0].startswith(b'{"event":'):  # of ``iperf3 --json-stream``: one event a line
         document = joined_stream([decode(line) for line in lines if line.strip()])
+    elif b"[ ID] Interval" in data and not data.lstrip().startswith(b"{"):
+        raise StoreError("iperf3's plain text, which has no exact figures", "import what `iperf3 -J` prints")
     elif not isinstance(document := decode(data), dict):
         raise StoreError("not a JSON object", _KINDS)
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))

@@ -60,6 +60,25 @@ def require_choice(only: Sequence[str], chosen: Sequence[RunRow], every: Sequenc
         raise ConfigError(f"no cell matches {', '.join(only)}", f"'{name}' is one of the cells")
 
 
+def require_named(results: Path, dut: str | None, mode: str | None, suite: str | None) -> None:
+    """ConfigError if there are runs, but none of this DUT, mode and suite."""
+    rows = all_rows(results, lambda _: None)
+    known = {
+        "DUT": (dut, {row.cell.dut for row in rows}),
+        "mode": (mode and full_mode_name(mode), {str(row.cell.mode) for row in rows}),
+        "suite": (suite, {row.suite for row in rows if row.suite}),
+    }
+    asked = {what: (name, names) for what, (name, names) in known.items() if rows and name is not None}
+    for what, (name, names) in asked.items():
+        if name not in names:
+            raise ConfigError(
+                f"no run in {results} is of {what} {name}", f"it has {', '.join(sorted(names)) or 'none'}"
+            )
+    if asked:
+        words = ", ".join(f"{what} {name}" for what, (name, _) in asked.items())
+        raise ConfigError(f"no run in {results} is of {words} at once", "see `trexbench results list`")
+
+
 def all_rows(results: Path, warn: Warn, **filters: Any) -> list[RunRow]:
     """Read every stored run, oldest first, without the list of unreadable documents."""
     return read_index(results, warn, **filters)[0]

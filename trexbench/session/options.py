@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from ..config import option as o
-from ..config.model import MOST_QUEUES, DutConfig, PlanDefaults
+from ..config.model import MOST_QUEUES, MOST_WINDOWS, DutConfig, PlanDefaults
 from ..config.suite import Instead
 from ..core.errors import ConfigError
 from ..core.units import Rate
@@ -144,7 +144,7 @@ class HoldWish(PlanWish):
     warmup: o.Warmup = None
     warmup_duration: Annotated[o.Time, o.PYTHON_ONLY] = None
     loss: o.Share = None
-    windows: Annotated[int | None, o.Limits(1, 100), o.Form("N")] = None
+    windows: Annotated[int | None, o.Limits(1, MOST_WINDOWS), o.Form("N")] = None
     sample: o.Time = None
 
 
