@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from runs import World, make_plan, make_result
 
+from trexbench.cli.lab import _modes
 from trexbench.config.lookup import load_dut
 from trexbench.core.calibration import Calibration, calibrate, calibration_warnings, floors_of
 from trexbench.core.checks import State
@@ -94,3 +95,7 @@ def test_without_a_dut_there_is_a_bypass() -> None:
     lab = without_dut(load_dut("lab-linux", ROOT / "dut_configs"), ())
     assert lab.lab is not None and lab.lab.router == "bypass" and lab.tester_ports == (0, 1) and lab.driver == "none"
     assert without_dut(None, (2, 3)).tester_ports == (2, 3) and without_dut(None, ()).lab is None
+
+
+def test_equal_modes_are_measured_once() -> None:
+    assert _modes("64b, var2-64b,imix,64b") == ("var2-64b", "var2-imix")

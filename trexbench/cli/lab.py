@@ -94,7 +94,7 @@ def serve(twin: str | None, rx_queues: int | None, seed: int | None, configs_dir
 
 
 def _modes(text: str) -> tuple[str, ...]:
-    return tuple(resolve_mode(name.strip()).name for name in text.split(","))
+    return tuple(dict.fromkeys(resolve_mode(name.strip()).name for name in text.split(",")))
 
 
 @verb(epilog=_CALIBRATE_EXAMPLES)
