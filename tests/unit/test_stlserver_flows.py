@@ -148,7 +148,10 @@ def test_a_core_of_its_own_and_ipv6_are_accepted(packet: bytes) -> None:
 
 
 @pytest.mark.parametrize(("make", "most"), [(latency, MAX_LATENCY_GROUPS), (stats, MARKS)])
-def test_counters_are_handed_out_from_the_lowest_and_run_out(make: Any, most: int) -> None:
+def test_counters_are_handed_out_from_the_lowest_and_run_out(
+    make: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trexbench.stlserver.state.server_state.MAX_STREAMS", MARKS + 1)  # else it takes several ports
     bench = Bench()
     for number in range(most + 1):
         assert bench.call("add_stream", stream_id=number, stream=make(5000 + number, pps=10.0)) == {}

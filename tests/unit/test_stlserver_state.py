@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from engine_fake import FakeEngine
 
-from trexbench.stlserver.engine import EngineCounters, EngineError, StreamSpec
+from trexbench.stlserver.engine import MAX_STREAMS, EngineCounters, EngineError, StreamSpec
+from trexbench.stlserver.kernel.xdp_layout import PORT_WORDS_MAX, PortWord, StreamWord
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.cmd_port import attributes
 from trexbench.stlserver.rpc.context import Context
@@ -227,3 +228,10 @@ def test_a_silent_reader_is_forgotten_and_a_silent_owner_kept() -> None:
     events.post(EventCode.PORT_STARTED, {}, late)
     events.post(EventCode.PORT_STARTED, {}, 3 * late)
     assert events.fetch(2, 3 * late) == []
+
+
+def test_a_port_takes_as_many_streams_as_the_kernels_memory_holds() -> None:
+    bench = Bench()
+    answers = [bench.call("add_stream", stream_id=number, stream=STREAM) for number in range(MAX_STREAMS + 1)]
+    assert answers[-1] == "Reached limit of 400 streams at the port." and answers[-2] == answers[0]
+    assert len(StreamWord) * MAX_STREAMS + PortWord.STREAMS == PORT_WORDS_MAX

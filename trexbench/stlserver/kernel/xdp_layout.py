@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from ..engine import MAX_STREAMS
+
 FRACTION_BITS = 12
 BIAS = 1 << 60
 NEVER = 1 << 62
 NO_DEADLINE = (1 << 64) - 1
-PORT_WORDS_MAX = 4000
 CATCH_UP = 64  # a port that was held up sends faster by one part in this many, until it has sent what it owes
 XDP_ABORTED, XDP_DROP, XDP_PASS = 0, 1, 2
 PREFIX_BYTES = 8
@@ -69,6 +70,9 @@ class StreamWord(IntEnum):
     BURSTS_LEFT = 6
     ACTION_LEFT = 7
     NEXT_FRAME = 8
+
+
+PORT_WORDS_MAX = PortWord.STREAMS + MAX_STREAMS * len(StreamWord)
 
 
 class ReceivedWord(IntEnum):

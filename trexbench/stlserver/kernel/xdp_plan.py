@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..engine import EngineError, StreamSpec
+from ..engine import MAX_STREAMS, EngineError, StreamSpec
 from .frames import Frames, make_frames
 from .xdp_count import check_marked, marked_packet
 from .xdp_latency import Mark, check_timed, timed_packet
-from .xdp_layout import PORT_WORDS_MAX, PortWord, StreamWord
+from .xdp_layout import PortWord, StreamWord
 
 PORT_FRAMES_MAX = 1 << 17
 """Frames of all streams of a port that are made ahead: more would take longer than a client waits for a start."""
@@ -89,8 +89,8 @@ def plan_port(
         mark = None if spec.pg_id is None else (marks or {}).get(spec.pg_id)
         plans.append(StreamPlan(spec, frames, base, rows_at, slots.get(spec.next_stream_id, -1), mark))
         base, rows_at = plans[-1].end, rows_at + frames.row_bytes * frames.count
-    if base > PORT_WORDS_MAX:
-        raise EngineError(f"{len(specs)} streams need {base} words of state, {PORT_WORDS_MAX} fit; use fewer streams")
+    if len(specs) > MAX_STREAMS:
+        raise EngineError(f"{len(specs)} streams, {MAX_STREAMS} fit a port; use fewer streams")
     different = sum(plan.frames.count for plan in plans)
     if different > PORT_FRAMES_MAX:
         text = f"{len(specs)} streams send {different} different packets, {PORT_FRAMES_MAX} fit a port"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from ...core.errors import ConfigError
 from ...core.load.fieldengine import Program
-from ..engine import Engine, EngineError, StreamSpec
+from ..engine import MAX_STREAMS, Engine, EngineError, StreamSpec
 from ..wire import Json, RpcError, cannot_execute
 from . import graph
 from .events import EventCode, EventQueues
@@ -21,8 +21,6 @@ from .groups import Groups
 from .port import UNOWNED, Owner, PortProfile, PortState, ServerPort
 from .stats import Stats
 from .stream import ServerStream
-
-MAX_STREAMS = 20_000
 
 
 @contextmanager
