@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -21,6 +22,7 @@ from trexbench.dut.journal import JOURNAL_DIR_ENV
 from trexbench.fleet import reverting
 from trexbench.fleet.cluster import as_one_line, settings
 from trexbench.fleet.compared import ComparedTesters
+from trexbench.fleet.join import require_listening
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.schedule import LEASED_S
 from trexbench.fleet.status import read_status
@@ -69,8 +71,21 @@ def test_the_first_cause_that_has_words_is_named() -> None:
     nobody = ConnectionRefusedError(111, "Connection refused")
     nobody.__cause__ = TimeoutError()
     said = r"^the fleet's scheduler: \[Errno 111\] Connection refused: is it\?$"
-    with pytest.raises(errors.BenchError, match=said), as_one_line("is it?"):
+    with pytest.raises(errors.FleetError, match=said), as_one_line("is it?"):
         raise OSError("in <distributed.comm.tcp.TCPConnector object at 0x7f6da1c10f50>") from nobody
+
+
+def test_where_no_scheduler_listens_status_does_not_wait_for_one(tmp_path: Path) -> None:
+    with socket.socket() as bound:  # it does not listen
+        bound.bind(("127.0.0.1", 0))
+        cluster = Cluster(f"tcp://127.0.0.1:{bound.getsockname()[1]}", None, False)
+        with pytest.raises(
+            errors.FleetError, match=f"^no scheduler runs at {cluster.address}: start it: trexbench"
+        ) as no:
+            require_listening(cluster)
+        assert no.value.exit_code == 10
+        bound.listen()
+        require_listening(cluster)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])

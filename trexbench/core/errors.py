@@ -11,6 +11,7 @@
     │   └── DutLost            no connection to it, or one that was lost
     ├── LabError               this machine cannot host the lab (exit 7)
     ├── TesterBusy             another run holds this tester (exit 8)
+    ├── FleetError             the fleet's scheduler or a tester of it was lost, or is not there (exit 10)
     ├── StoreError             a result could not be read or written (exit 9)
     └── NoAnswer               a run to its end is no answer to what was asked (exit 4)
 
@@ -92,6 +93,10 @@ class LabError(BenchError):
 
 class TesterBusy(BenchError):
     exit_code = 8
+
+
+class FleetError(BenchError):
+    exit_code = 10
 
 
 class StoreError(BenchError):

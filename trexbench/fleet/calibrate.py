@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.errors import BenchError, ConfigError
+from ..core.errors import BenchError, ConfigError, FleetError, NoAnswer
 from ..core.history.rows import METRICS, RunRow
 from ..core.history.testers import FigureRatio, find_ratios
 from ..core.units import format_share
@@ -106,7 +106,7 @@ class FleetComparison:
         return rounds
 
     def _judge(self, ratios: Sequence[FigureRatio], rows_of: Mapping[str, Sequence[RunRow]]) -> None:
-        """Warn of ratios that join no history or hide changes; BenchError if all are useless. rows_of: a round."""
+        """Warn of ratios that join no history or hide changes; NoAnswer if all are useless. rows_of: a round."""
         useful = {(one.dut, one.load, one.metric, name) for one in ratios for name in (one.tester, one.reference)}
         rows = [(row, name) for name, of_tester in rows_of.items() for row in of_tester]
         without = [(row, by) for row, by in rows if (row.cell.dut, str(row.cell.load), row.aim, by) not in useful]
@@ -114,7 +114,7 @@ class FleetComparison:
         if len(without) == len(rows):
             for folder in filter(Path.exists, self._runs):  # to be seen; the same command measures again
                 folder.rename(f"{folder}-{secrets.token_hex(4)}")
-            raise BenchError(f"the cells' figures {bound}", f"see {self._results / TESTERS / KEPT}")
+            raise NoAnswer(f"the cells' figures {bound}", f"see {self._results / TESTERS / KEPT}")
         for row, name in without:
             self.options.output.warn(f"{row.cell} by {name}: {row.metric.name} {bound}; its history is not joined")
         for ratio in ratios:
@@ -180,14 +180,14 @@ class FleetComparison:
                     raise
                 self.options.say(f"{order.cell} waits: {error}")
         if outcome is None:
-            raise BenchError(f"tester {tester} was lost while it measured {order.cell}", AGAIN)
+            raise FleetError(f"tester {tester} was lost while it measured {order.cell}", AGAIN)
         if outcome.place is None or outcome.error is not None:
-            raise BenchError(f"{order.cell} by {tester}: {outcome.error}", AGAIN)
+            raise FleetError(f"{order.cell} by {tester}: {outcome.error}", AGAIN)
         rows = load_rows(self._results / outcome.place, outcome.place)
         return [row for row in rows if row.complete]
 
     def _await(self, client: Client, future: Future, tester: str) -> None:
-        """Wait until the task ends; BenchError if its tester is absent for long."""
+        """Wait until the task ends; FleetError if its tester is absent for long."""
         ended, seen_s = queue.SimpleQueue[object](), time.monotonic()
         future.add_done_callback(ended.put)
         while True:
@@ -199,7 +199,7 @@ class FleetComparison:
             if tester in there:
                 seen_s = time.monotonic()
             elif time.monotonic() - seen_s > max(START_S, MISSING_LEASES * self.night.fleet.lease_s):
-                raise BenchError(f"tester {tester} is not there any more", AGAIN)
+                raise FleetError(f"tester {tester} is not there any more", AGAIN)
 
 
 def _remove_old(kept: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import BenchError, ConfigError
+from ..core.errors import ConfigError, FleetError
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
@@ -117,14 +117,14 @@ def settings(lease_s: float) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def as_one_line(remedy: str = RESUME) -> Iterator[None]:
-    """Turn Dask's own failures into a BenchError."""
+    """Turn Dask's own failures into a FleetError."""
     try:
         yield
     except (OSError, TimeoutError, RuntimeError) as error:
         said, cause = str(error), error.__cause__
         while cause is not None:  # the first one's text names no object of Dask
             said, cause = str(cause) or said, cause.__cause__
-        raise BenchError(f"the fleet's scheduler: {said}", remedy) from error
+        raise FleetError(f"the fleet's scheduler: {said}", remedy) from error
 
 
 def quiet() -> None:

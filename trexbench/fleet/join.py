@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import CERTIFICATE_FILES, Cluster
+from ..core.errors import FleetError
 from .cluster import as_one_line, quiet, require_dask, settings
 
 if TYPE_CHECKING:
@@ -31,9 +33,19 @@ def security_of(cluster: Cluster) -> Security:
     return Security(require_encryption=True, tls_ca_file=ca, **roles)
 
 
+def require_listening(cluster: Cluster) -> None:
+    """FleetError, without a wait, where nothing listens at the scheduler's address."""
+    try:
+        socket.create_connection((cluster.host, int(cluster.address.rpartition(":")[2])), CONNECT_S).close()
+    except ConnectionRefusedError:
+        raise FleetError(f"no scheduler runs at {cluster.address}", "start it: trexbench fleet scheduler") from None
+    except OSError:  # Dask says more
+        pass
+
+
 @contextlib.contextmanager
 def joined(cluster: Cluster, lease_s: float) -> Iterator[Client]:
-    """Connect to the scheduler for the block; BenchError if it cannot be reached."""
+    """Connect to the scheduler for the block; FleetError if it cannot be reached."""
     require_dask()
     import dask
     from distributed import Client

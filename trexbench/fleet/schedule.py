@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import INSECURE, Fleet, find_fleet
-from ..core.errors import BenchError, ConfigError, TesterBusy, as_bench_error
+from ..core.errors import BenchError, ConfigError, FleetError, TesterBusy, as_bench_error
 from ..core.fleet.roster import assign_testers, choose_testers
 from ..core.history.night import Attempt, CellState, Night
 from ..core.units import seconds_of
@@ -293,7 +293,7 @@ class FleetNight:
 def outcome_of(future: Future, remedy: str = RESUME) -> CellOutcome | None:
     """Return a task's outcome; None if its tester died, or its answer was lost. DutLeased if others have the DUT."""
     if future.status == "cancelled":
-        raise BenchError("the fleet's scheduler was lost", remedy)
+        raise FleetError("the fleet's scheduler was lost", remedy)
     if future.status not in ("finished", "error"):
         return None
     try:

@@ -17,7 +17,7 @@ from ..results.nights import TESTERS, find_nights
 from ..results.shared import shared_files
 from ..session.process import utc_now
 from .cluster import as_one_line, testers_there
-from .join import joined, lost_testers
+from .join import joined, lost_testers, require_listening
 from .leases import LeaseFolder
 
 NEWEST = 8
@@ -77,6 +77,7 @@ def read_status(fleet: Fleet, cluster: Cluster | None, results: Path, warn: Call
     there: Mapping[str, tuple[str, Sequence[Any]]] = {name: ("", [lease.cell]) for name, lease in held.items()}
     lost: Mapping[str, float] = {}
     if cluster is not None:
+        require_listening(cluster)
         with joined(cluster, fleet.lease_s) as client, as_one_line("look again"):
             there, lost = client.run_on_scheduler(testers_there), client.run_on_scheduler(lost_testers)
     names = dict.fromkeys((*(tester.name for tester in fleet.testers), *there, *lost))
