@@ -248,7 +248,7 @@ class SimulatedGenerator:
 def make_plan(
     bidir: bool = False,
     ports: Sequence[int] = (0, 1),
-    frame_bytes: float = 64,
+    frame_bytes: float = 64.0,
     line_rate_bps: float = GIGABIT,
     target: float = 0.97,
     kind: str = "ramp",
