@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import exp, hypot, log, sqrt
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..means import student
 from ..typed import read_stored
@@ -84,14 +84,6 @@ class TesterHistory:
     """By column: what to add to findings."""
 
 
-class _Factor(NamedTuple):
-    """A figure by one tester as a multiple of another's, its uncertainty as a share, and the day of the calibration."""
-
-    value: float
-    share: float
-    day: str
-
-
 def histories_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> list[TesterHistory]:
     """Split a cell's rows into histories by tester; the first is judged, the others may show older regressions.
 
@@ -118,41 +110,42 @@ def histories_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> list[
     return histories
 
 
-def _conversions(factors: Mapping[str, Mapping[str, _Factor]], to: str) -> dict[str, str]:
+def _conversions(factors: Mapping[str, Mapping[str, FigureRatio]], to: str) -> dict[str, str]:
     """Describe, by column, how the other testers' figures were converted."""
     words: dict[str, list[str]] = {}
     for tester, by_column in factors.items():
         for column, factor in by_column.items():
-            how = f"times {factor.value:.4f}, +- {format_share(factor.share)}, as calibrated on {factor.day}"
+            how = f"times {factor.ratio:.4f}, +- {format_share(factor.share)}, as calibrated on {factor.measured}"
             words.setdefault(column, [f"measured by {to}"]).append(f"before by {tester}, whose figures count {how}")
     return {column: ", ".join(parts) for column, parts in words.items()}
 
 
-def _convert(row: RunRow, to: str, factors: Mapping[str, _Factor]) -> RunRow:
+def _convert(row: RunRow, to: str, factors: Mapping[str, FigureRatio]) -> RunRow:
     """Return the row as that tester would have measured it; figures without a factor stay as they are."""
     figures = dict(row.figures)
     for name, factor in ((name, factors[name]) for name in figures.keys() & factors.keys()):
-        own, value = figures[name], figures[name].value * factor.value
-        uncertainty = hypot(own.uncertainty * factor.value, value * factor.share)
+        own, value = figures[name], figures[name].value * factor.ratio
+        uncertainty = hypot(own.uncertainty * factor.ratio, value * factor.share)
         figures[name] = Figure(value, uncertainty, own.at_least, factor.share)
     return replace(row, tester=to, figures=figures)
 
 
-def _factors(ratios: Sequence[FigureRatio], cell: Cell, tester: str, to: str) -> dict[str, _Factor]:
-    """Return, by column, the factor from one tester to the other; the latest calibration counts."""
+def _factors(ratios: Sequence[FigureRatio], cell: Cell, tester: str, to: str) -> dict[str, FigureRatio]:
+    """Return, by column, one tester's figure as a multiple of the other's (``to``); the latest calibration counts."""
     of = str(cell.load), cell.dut, cell.simulated
     known: dict[tuple[str, str], dict[str, FigureRatio]] = {}
     for ratio in sorted(ratios, key=lambda ratio: ratio.measured):
         if (ratio.load, ratio.dut, ratio.simulated) == of:
             itself = replace(ratio, tester=ratio.reference, ratio=1.0, uncertainty=0.0, measured="9999")
             known.setdefault((ratio.metric, ratio.reference), {ratio.reference: itself})[ratio.tester] = ratio
-    factors: dict[str, _Factor] = {}
+    factors: dict[str, FigureRatio] = {}
     for (metric, _), by_tester in known.items():
         if tester in by_tester and to in by_tester:
             own, other = by_tester[tester], by_tester[to]
-            day = min(own.measured, other.measured)
-            if metric not in factors or factors[metric].day < day:
-                factors[metric] = _Factor(other.ratio / own.ratio, hypot(own.share, other.share), day)
+            factor, day = other.ratio / own.ratio, min(own.measured, other.measured)
+            if metric not in factors or factors[metric].measured < day:
+                uncertainty = factor * hypot(own.share, other.share)
+                factors[metric] = replace(own, reference=to, ratio=factor, uncertainty=uncertainty, measured=day)
     return factors
 
 
