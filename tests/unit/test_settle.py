@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +10,7 @@ from effort import scaled
 from runs import SimulatedGenerator, World, make_plan, make_result, simulate
 
 from trexbench.core.load.plan import Direction
-from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.strategy.base import LoadStep
-from trexbench.core.strategy.ramp import Ramp
 from trexbench.core.verdict.parts import Analysis, DirectionResult, Limit
 
 SEEDS = range(scaled(100, 6))
@@ -85,24 +80,6 @@ def test_a_figure_that_no_trial_confirms_is_not_the_maximum(seed: int) -> None:
     assert not one.trials[0].passed and holds(one, capacity * share)
     assert one.maximum_pps == pytest.approx(capacity * share, rel=0.002)
     assert {each.code for each in analysis.warnings} & {"not-confirmed", "confirmed-lower"}
-
-
-class FormerRamp(Ramp):
-    """A ramp whose trial held another rate than its own, as of a zoom."""
-
-    def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
-        step = super().next_step(history)
-        if step is None or step.phase is not Phase.CONFIRM or history[-1].phase is Phase.CONFIRM:
-            return step
-        return replace(step, offered_pps={one: 1.03 * pps for one, pps in step.offered_pps.items()})
-
-
-def test_a_ramp_is_not_below_what_a_trial_held() -> None:
-    plan = FormerRamp(make_plan().offers, warmup_s=5.0, ramp_s=60.0, hold_s=5.0, confirm_s=5.0)
-    faster = type("Faster", (SlowsDown,), {"at_s": 76.5, "share": 1.05})
-    (one,) = analyse(plan, simulate(plan, World(0.7e6), of=faster).samples).directions
-    assert one.limit is Limit.DUT and one.trials[0].passed and one.confirmed_pps is not None
-    assert 1.02 * 0.7e6 < one.confirmed_pps == one.low_pps == one.maximum_pps <= (one.high_pps or 0.0)
 
 
 class Policed(SimulatedGenerator):

@@ -13,8 +13,11 @@ from ..verdict.blame import BLAME_SHARE
 from ..verdict.evidence import find_evidence
 from ..verdict.knee import find_loss
 from ..verdict.parts import Analysis, DirectionResult, Limit
-from ..verdict.path import DRIFT, SIGMAS, find_path
+from ..verdict.path import SIGMAS, find_path
 from .losses import AFTER, FEW, LossReport
+
+APART = 0.1
+"""Part by which a share of frames that come twice may differ from rate to rate."""
 
 
 def find_twice(measured: RunWindows, direction: Direction, gone: int | None, received: int) -> int:
@@ -33,9 +36,9 @@ def find_twice(measured: RunWindows, direction: Direction, gone: int | None, rec
     extra = sum(w.received for w in below) * (1 + path.twice) - sent
     if extra <= 0:
         return 0
-    sure = (1 - DRIFT) * (extra - SIGMAS * sqrt(extra) - below[-1].skew)
+    sure = (1 - APART) * (extra - SIGMAS * sqrt(extra) - below[-1].skew)
     twice = max(0, int(gone * sure / sent))
-    return twice if received - gone > FEW + DRIFT * twice else 0
+    return twice if received - gone > FEW + APART * twice else 0
 
 
 def hear(

@@ -5,11 +5,9 @@ benchmarks/search.py fixes the numbers: time, error and coverage of a search.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, exp, log
-from statistics import fmean, linear_regression
 from typing import NamedTuple
 
 from ..load.plan import Direction
@@ -17,8 +15,8 @@ from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window, build_window, measured_windows
 from ..verdict.belief import LEAST, Belief, Bracket, LookResult, believe
 from ..verdict.blame import misses
-from ..verdict.evidence import AT_ONCE, STOOD
-from ..verdict.knee import find_sustained
+from ..verdict.evidence import AT_ONCE, standing_windows
+from ..verdict.knee import find_knee
 from ..verdict.path import find_path
 
 LOST_IN_RAMP = 0.005
@@ -41,66 +39,29 @@ class DirectionGroup:
     """Directions whose knees are so close that all are searched at one share of their targets."""
 
     directions: tuple[Direction, ...]
-    low: float  # between low and high the ramp saw the knee, if bracketed
-    high: float
-    line: tuple[float, float]  # slope and offset of received over offered past the knee, where most was lost
-    bracketed: bool
-
-    def bracket(self, goal: float) -> Bracket:
-        """Prior for this goal's knee, from the ramp: most likely where the line crosses that of the loss allowed."""
-        slope, offset = self.line
-        guess = offset / max(AT_ONCE, 1 - goal - slope)
-        return Bracket(self.low, self.high, min(max(guess, self.low), self.high))
-
-
-class LookPart(NamedTuple):
-    """One direction in a look; rates are shares of the target."""
-
-    window: Window
-    asked: float
-    sent: float  # the offered load: the rate sent, or that asked for where they are within half of the width
-    unreached: bool  # the generator never sent as much as was asked for here, neither in the ramp nor in any look
+    bracket: Bracket  # where the ramp saw the knee, or where it may be
+    bracketed: bool  # the ramp saw it
 
 
 class Look(NamedTuple):
-    """One look: the group's directions, each at its own rate."""
+    """One look at a direction, or at several together; rates are shares of the targets."""
 
-    parts: Mapping[Direction, LookPart]
+    windows: tuple[Window, ...]  # one of each direction
+    asked: float  # the highest
+    share: float  # the lowest offered load: the rate sent, or that asked for where they are within half of the width
+    unreached: bool  # the generator never sent as much as was asked for here, neither in the ramp nor in any look
+    together: bool = True  # all directions were asked for one share
 
-    @property
-    def windows(self) -> Mapping[Direction, Window]:
-        return {direction: part.window for direction, part in self.parts.items()}
-
-    @property
-    def share(self) -> float:
-        """The lowest rate sent, at which all directions were looked at."""
-        return min(part.sent for part in self.parts.values())
-
-    @property
-    def asked(self) -> float:
-        """The highest rate asked for."""
-        return max(part.asked for part in self.parts.values())
-
-    @property
-    def together(self) -> bool:
-        """True if all directions were asked for one share."""
-        return all(self.asked - part.asked <= AT_ONCE * self.asked for part in self.parts.values())
-
-    @property
-    def unreached(self) -> bool:
-        return any(part.unreached for part in self.parts.values())
-
-    @property
-    def loss(self) -> float:
-        """Share lost in the worst direction."""
-        return max(part.window.lost / part.window.sent for part in self.parts.values())
-
-    def of(self, direction: Direction) -> Look:
-        return Look({direction: self.parts[direction]})
+    @classmethod
+    def join(cls, looks: Collection[Look]) -> Look:
+        """Join the looks at several directions at one time."""
+        windows, asked = tuple(look.windows[0] for look in looks), [look.asked for look in looks]
+        share, unreached = min(look.share for look in looks), any(look.unreached for look in looks)
+        return cls(windows, max(asked), share, unreached, max(asked) - min(asked) <= AT_ONCE * max(asked))
 
     def lossy(self, goal: float) -> bool:
         """Test whether any direction lost more than this share."""
-        return any(is_lossy(part.window, goal) for part in self.parts.values())
+        return any(is_lossy(window, goal) for window in self.windows)
 
 
 class GoalKnee(NamedTuple):
@@ -129,16 +90,15 @@ def is_lossy(window: Window, goal: float) -> bool:
 
 def look_goes_on(look_s: float, width: float, measured: RunWindows) -> bool:
     """Test whether the look of the last sample must last longer (_length_s)."""
-    history = measured.samples
-    last = history[-1]
-    first = next(i for i, s in enumerate(history) if s.phase is Phase.SEARCH and s.trial == last.trial)
-    looked_s = last.t_s - history[_look_begun(history, first)].t_s
-    return looked_s < _length_s(look_s, width, _skew_s(measured)) - look_s / 2
+    first, last = _ends_of_looks(measured.samples)[-1]
+    return last.t_s - first.t_s < _length_s(look_s, width, _skew_s(measured)) - look_s / 2
 
 
-def _look_begun(history: Sequence[Sample], first: int) -> int:
-    """Index of the sample from which a look counts: its first one only lets a new rate settle."""
-    return first if history[first].asked_pps != history[first - 1].asked_pps else first - 1
+def _ends_of_looks(history: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
+    """The first and last sample of each look; its first sample at a new rate only lets that settle."""
+    looks = by_trial(history, Phase.SEARCH).values()
+    goes_on = [history[at[0]].asked_pps == history[at[0] - 1].asked_pps for at in looks]
+    return [(history[at[0] - same], history[at[-1]]) for at, same in zip(looks, goes_on, strict=True)]
 
 
 def _length_s(look_s: float, width: float, skew_s: float) -> float:
@@ -155,87 +115,66 @@ def find_groups(strictest: float, measured: RunWindows) -> tuple[DirectionGroup,
     """Group the directions by where the ramp bracketed their knees. strictest: of the goals."""
     groups: list[DirectionGroup] = []
     alone = (_group_of_one(strictest, measured, direction) for direction in measured.plan.directions)
-    for group in sorted(alone, key=lambda group: group.low):
-        if groups and group.bracketed == groups[-1].bracketed and group.low < groups[-1].high:
+    for group in sorted(alone, key=lambda group: group.bracket.low):
+        if groups and group.bracketed == groups[-1].bracketed and group.bracket.low < groups[-1].bracket.high:
             last = groups.pop()
-            line = min(last.line, group.line, key=lambda line: line[1] + line[0] * last.high)
-            both = (*last.directions, *group.directions)
-            group = DirectionGroup(both, last.low, max(last.high, group.high), line, group.bracketed)
+            high, guess = max(last.bracket.high, group.bracket.high), min(last.bracket.guess, group.bracket.guess)
+            bracket = Bracket(last.bracket.low, high, guess)
+            group = DirectionGroup((*last.directions, *group.directions), bracket, group.bracketed)
         groups.append(group)
     return tuple(groups)
 
 
 def _group_of_one(strictest: float, measured: RunWindows, direction: Direction) -> DirectionGroup:
     """One direction, and where the ramp saw its knee."""
-    plan, target = measured.plan, measured.plan.offer(direction).target_pps
-    skew_s, path = measured.skew_s(direction), find_path(measured, direction)
-    ramp = measured_windows(plan, measured.samples, direction, (Phase.RAMP,), skew_s)
+    target, path = measured.plan.offer(direction).target_pps, find_path(measured, direction)
+    plan = replace(measured.plan, loss_threshold=max(strictest, LOST_IN_RAMP))
+    ramp = measured_windows(plan, measured.samples, direction, (Phase.RAMP,), measured.skew_s(direction))
     standing = standing_windows(ramp)
     windows = [path.correct(w) for w in ramp if w.sent and w not in standing]
-    floor = max(strictest, LOST_IN_RAMP)
-    # Less than asked alone is no limit: the generator is at its own where more is asked and hardly more is sent.
-    risen = [True, *(b.sent_pps - a.sent_pps > (b.asked_pps - a.asked_pps) / 2 for a, b in pairwise(windows))]
-    short = [misses(w.asked_pps, w.sent_pps) and not up for w, up in zip(windows, risen, strict=False)]
-    first = find_sustained([w.is_bad(floor) or s for w, s in zip(windows, short, strict=True)], plan.windows)
-    if first is None:
-        low = max((w.sent_pps for w in windows if not w.is_bad(floor)), default=0.0) / target
-        return DirectionGroup((direction,), max(low * 0.9, LEAST), 1.0, (0.0, 1.0), False)
-    past = windows[first + 1 : first + plan.windows] or windows[first : first + 1]
-    high = past[0].sent_pps / target
-    low = windows[first - 1].sent_pps / target if first else high / 16
-    sent, received = [w.sent_pps / target for w in past], [w.received_pps / target for w in past]
-    rises = sent[-1] > sent[0] * 1.001  # it does not where the generator cannot send more
-    line = linear_regression(sent, received) if rises else (0.0, fmean(received))
-    return DirectionGroup((direction,), min(low, high * 0.99), high, (line[0], line[1]), True)
+    knee = find_knee(plan, windows, plan.step_pps(direction))
+    if knee is None:
+        low = max((w.sent_pps for w in windows if not w.is_bad(plan.loss_threshold)), default=0.0) / target
+        return DirectionGroup((direction,), Bracket(max(low * 0.9, LEAST), 1.0, 1.0), False)
+    high = windows[min(knee.row[0] + 1, len(windows) - 1)].sent_pps / target
+    low = min(knee.last_good_pps / target or high / 16, high * 0.99)
+    bracket = Bracket(low, high, min(max(knee.maximum_pps / target, low), high))
+    return DirectionGroup((direction,), bracket, True)
 
 
-def standing_windows(ramp: Sequence[Window]) -> list[Window]:
-    """Windows in which nothing was forwarded, though something was at the higher rates that followed."""
-    nothing = [window.blank for window in ramp]
-    return [window for at, window in enumerate(ramp) if nothing[at] and not all(nothing[at:])]
-
-
-def looks_of(look_s: float, width: float, group: DirectionGroup, measured: RunWindows) -> list[Look]:
+def looks_of(
+    look_s: float, width: float, directions: Sequence[Direction], measured: RunWindows
+) -> list[dict[Direction, Look]]:
     """The looks of the search so far, as on a sound path, without those cut short, with a gap, or with nothing sent."""
     plan, history, looked = measured.plan, measured.samples, list[dict[Direction, Window]]()
-    paths = {direction: find_path(measured, direction) for direction in group.directions}
+    paths = {direction: find_path(measured, direction) for direction in directions}
     skew_s = _skew_s(measured)
     length_s = _length_s(look_s, width, skew_s)
-    for indexes in by_trial(history, Phase.SEARCH).values():
-        ends = history[_look_begun(history, indexes[0])], history[indexes[-1]]
+    for ends in _ends_of_looks(history):
         if length_s - look_s / 2 < ends[1].t_s - ends[0].t_s < length_s + plan.gap_s:
             windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}
             looked += [windows] if all(w.sent for w in windows.values()) else []
     ramp = {d: measured_windows(plan, history, d, (Phase.RAMP,)) for d in paths}
     most = {d: max(w.sent_pps for w in (*ramp[d], *(windows[d] for windows in looked))) for d in paths if looked}
     return [
-        Look({d: _part(window, plan.offer(d).target_pps, most[d], width) for d, window in windows.items()})
+        {d: _look(window, plan.offer(d).target_pps, most[d], width) for d, window in windows.items()}
         for windows in looked
     ]
 
 
-def _part(window: Window, target_pps: float, most_pps: float, width: float) -> LookPart:
+def _look(window: Window, target_pps: float, most_pps: float, width: float) -> Look:
     """most_pps: the highest rate sent in any window."""
     asked, sent = window.asked_pps / target_pps, window.sent_pps / target_pps
     doubt = width / 2 + window.skew / window.sent  # as far as the counters can tell
     near = (1 - doubt) * asked <= sent <= (1 + doubt) * asked
-    return LookPart(window, asked, asked if near else sent, misses(window.asked_pps, most_pps))
+    return Look((window,), asked, asked if near else sent, misses(window.asked_pps, most_pps))
 
 
-def find_standing(looks: Sequence[Look]) -> list[Look]:
-    """Looks in which the DUT stood still: at this rate or a higher one it forwarded frames in a later look."""
-    return [
-        look
-        for at, look in enumerate(looks)
-        if look.loss > STOOD and any(later.share >= look.share and later.loss < STOOD for later in looks[at + 1 :])
-    ]
-
-
-def seek(goals: Sequence[float], width: float, group: DirectionGroup, looks: Sequence[Look]) -> GroupKnees:
+def seek(goals: Sequence[float], width: float, bracket: Bracket, looks: Sequence[Look]) -> GroupKnees:
     """Find each goal's knee from these looks, and the share to look at next."""
-    knees = tuple(_knee(group.bracket(goal), goal, looks, width) for goal in goals)
+    knees = tuple(_knee(bracket, goal, looks, width) for goal in goals)
     open_ends = [knee.next_share for knee in knees if knee.next_share is not None]
-    rest = min((knee.low for knee in knees if knee.low is not None), default=group.low)
+    rest = min((knee.low for knee in knees if knee.low is not None), default=bracket.low)
     share = open_ends[len(looks) % len(open_ends)] if open_ends else rest
     # The generator will send as much of what is asked for as it did in the look nearest to it.
     reached = [look for look in looks if not look.unreached]

@@ -14,7 +14,7 @@ from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows, once
 from ..units import format_length, format_pps, format_share
 from ..verdict.blame import blame, without_loss
-from ..verdict.evidence import STOOD
+from ..verdict.evidence import STOOD, stalls_of, standing_windows
 from ..verdict.parts import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .analysis import TRIALS_LOWER, next_trial
@@ -26,12 +26,10 @@ from .looks import (
     GroupKnees,
     Look,
     find_groups,
-    find_standing,
     is_lossy,
     look_goes_on,
     looks_of,
     seek,
-    standing_windows,
 )
 
 MOST_LOOKS = 36
@@ -146,20 +144,20 @@ class Search(Strategy):
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """Find the first goal's knee; where the DUT did not lose the frames, the rate carried."""
         known = searched(history, direction)
-        looks, knees = [look.of(direction) for look in known.looks], known.group.knees
+        looks, knees = known.looks, known.group.knees
         if not looks:
             return Verdict(Limit.NONE, ("the run ended before it looked at any rate",))
         target, path = self.offer(direction).target_pps, find_path(history, direction)
-        goals = tuple(_goal(knee, looks, direction, target, path.doubtful) for knee in knees)
-        loss, windows = self.goals[0], [look.windows[direction] for look in looks]
+        goals = tuple(_goal(knee, looks, target, path.doubtful) for knee in knees)
+        loss, windows = self.goals[0], [look.windows[0] for look in looks]
         carried = max((w.sent_pps for w in windows if not is_lossy(w, loss)), default=0.0)
         lossy_from = min((w.sent_pps for w in windows if is_lossy(w, loss)), default=None)
-        bad = [look.windows[direction] for look in looks if look.lossy(loss) or look.unreached]
+        bad = [look.windows[0] for look in looks if look.lossy(loss) or look.unreached]
         if not bad:
             return without_loss(self, windows, goals, carried)
         ramp = [path.correct(w) for w in history.judged(direction)]
         since_s = min([bad[0].begin_s, *(w.begin_s for w in ramp if w.is_bad(max(loss, LOST_IN_RAMP)))])
-        limit, reasons = blame(self, self._deciding(looks, knees[0], direction))
+        limit, reasons = blame(self, self._deciding(looks, knees[0]))
         if limit is not Limit.DUT:
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
         first, least = goals[0], [w for w in bad if w.asked_pps <= MIN_OFFERED_PPS]
@@ -177,57 +175,37 @@ class Search(Strategy):
         looked = max((sample.trial for sample in history.samples if sample.phase is Phase.SEARCH), default=0)
         if looked < self._most_looks(history):
             return
-        wide: dict[tuple[float, ...], list[Direction]] = {}
         for direction in self.directions:
             knees = searched(history, direction).group.knees
-            wide.setdefault(tuple(knee.goal for knee in knees if knee.next_share is not None), []).append(direction)
-        for goals, directions in wide.items():
-            if goals:
-                names, losses = ", ".join(map(str, directions)), " and ".join(f"{100 * goal:g} %" for goal in goals)
-                text = f"{names}: {looked} looks did not find the rate at a loss of {losses} to "
+            if losses := " and ".join(f"{100 * knee.goal:g} %" for knee in knees if knee.next_share is not None):
+                text = f"{direction}: {looked} looks did not find the rate at a loss of {losses} to "
                 text += f"{100 * self.width:g} %: it varies by more than that; take a wider --width"
                 yield RunWarning(NOT_FINISHED, text)
 
-    def _deciding(self, looks: Sequence[Look], knee: GoalKnee, direction: Direction) -> list[Window]:
+    def _deciding(self, looks: Sequence[Look], knee: GoalKnee) -> list[Window]:
         """The windows at the interval's upper end in which frames were lost, or not sent."""
         top = knee.high * (1 + self.width) if knee.high is not None else 1.0
         lossy = [look for look in looks if look.lossy(knee.goal) or look.unreached]
-        return [look.windows[direction] for look in lossy if look.share <= top] or [lossy[-1].windows[direction]]
+        return [look.windows[0] for look in lossy if look.share <= top] or [lossy[-1].windows[0]]
 
     def find_stalls(self, measured: RunWindows, direction: Direction) -> tuple[Stall, ...]:
-        """Windows of the ramp and looks in which the DUT stood still; neighbours are one stall."""
-        known, rows = searched(measured, direction), list[list[Window]]()
-        standing = [look.windows[direction] for look in known.every if look not in known.looks]
-        for window in (*standing_windows(measured.judged(direction)), *standing):
-            if rows and window.begin_s - rows[-1][-1].end_s < self.look_s:
-                rows[-1].append(window)
-            else:
-                rows.append([window])
-        stalls = []
-        for row in rows:  # the length follows from what was lost
-            sent, lost, down_s = sum(w.sent for w in row), sum(w.lost for w in row), sum(w.down_s for w in row)
-            begin_s, blank = row[0].end_s - row[0].down_s, any(w.blank for w in row)
-            stalls.append(Stall(direction, begin_s, down_s, sent, lost, blank))
-        return tuple(stalls)
+        """Times in which the DUT stood still, in ramp and looks."""
+        return tuple(stalls_of(direction, searched(measured, direction).standing, self.look_s))
 
     def _most_looks(self, measured: RunWindows) -> int:
         """Looks after which the search ends: twice as many where directions come to be searched one by one."""
-        one_by_one = any(not look.together for d in self.directions for look in searched(measured, d).looks)
+        one_by_one = any(searched(measured, direction).one_by_one for direction in self.directions)
         return MOST_LOOKS * (2 if one_by_one else 1)
 
 
 class Searched(NamedTuple):
-    """A direction in a search: every look at its group, those in which the DUT did not stand still, and the knees."""
+    """A direction in a search."""
 
-    every: Sequence[Look]
-    looks: Sequence[Look]
+    looks: Sequence[Look]  # in which the DUT did not stand still
+    standing: Sequence[Window]  # in which it did, of ramp and looks
     group: GroupKnees
-
-    @property
-    def stands(self) -> bool:
-        """True if the DUT may only stand still for now: nothing came through in a late look, little in others."""
-        row = list(takewhile(lambda look: look.loss > STOOD, reversed(self.every[-PATIENCE:])))
-        return len(row) < PATIENCE and any(w.blank for look in row for w in look.windows.values())
+    one_by_one: bool  # its group is no longer searched together
+    stands: bool  # the DUT may only stand still for now: nothing came through in a late look, little in others
 
 
 @once
@@ -239,23 +217,29 @@ def searched(measured: RunWindows, direction: Direction) -> Searched:
     plan = measured.plan
     assert isinstance(plan, Search)
     group = next(group for group in find_groups(min(plan.goals), measured) if direction in group.directions)
-    every = looks_of(plan.look_s, plan.width, group, measured)
-    standing = find_standing(every)
-    looks = [look for look in every if look not in standing]
-    together = list(takewhile(lambda look: look.together, looks))
-    knees = seek(plan.goals, plan.width, group, together)
+    every = looks_of(plan.look_s, plan.width, group.directions, measured)
+    standing = {
+        d: standing_windows([*measured.judged(d), *(by[d].windows[0] for by in every)]) for d in group.directions
+    }
+    looks = [by for by in every if not any(look.windows[0] in standing[d] for d, look in by.items())]
+    joined, own = [Look.join(by.values()) for by in looks], [by[direction] for by in looks]
+    together = list(takewhile(lambda look: look.together, joined))
+    knees = seek(plan.goals, plan.width, group.bracket, together)
     if len(group.directions) > 1 and knees.done:
-        knees = seek(plan.goals, plan.width, group, [look.of(direction) for look in together])
+        knees = seek(plan.goals, plan.width, group.bracket, own[: len(together)])
         if not knees.done:
-            knees = seek(plan.goals, plan.width, group, [look.of(direction) for look in looks])
-    return Searched(every, looks, knees)
+            knees = seek(plan.goals, plan.width, group.bracket, own)
+    late = [[look.windows[0] for look in by.values()] for by in reversed(every[-PATIENCE:])]
+    row = list(takewhile(lambda windows: any(w.lost > STOOD * w.sent for w in windows), late))
+    stands = len(row) < PATIENCE and any(w.blank for windows in row for w in windows)
+    return Searched(own, standing[direction], knees, len(together) < len(joined), stands)
 
 
-def _goal(knee: GoalKnee, looks: Sequence[Look], direction: Direction, target_pps: float, doubtful: float) -> Goal:
+def _goal(knee: GoalKnee, looks: Sequence[Look], target_pps: float, doubtful: float) -> Goal:
     """A group's knee as one direction's rates. doubtful: share of extra frames, which may hide as large a loss."""
-    at_low = [look.windows[direction].received_pps for look in looks if look.share == knee.low]
+    at_low = [look.windows[0].received_pps for look in looks if look.share == knee.low]
     low, high = (None if share is None else min(1.0, share) * target_pps for share in knee.between)
     if low is not None:  # a look is lossy beyond the ports' skew, which may have hidden as much again
-        hidden = max(look.windows[direction].skew / look.windows[direction].sent for look in looks)
+        hidden = max(look.windows[0].skew / look.windows[0].sent for look in looks)
         low *= max(0.0, 1 - 2 * hidden - doubtful)
     return Goal(knee.goal, knee.estimate * target_pps, low, high, knee.sure, median(at_low) if at_low else None)

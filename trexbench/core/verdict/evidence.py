@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from ..load.plan import Direction, Plan
 from ..load.sample import Phase, by_trial
-from ..load.windows import MEASURED_PHASES, RunWindows, Window, build_window, measured_windows, once
+from ..load.windows import RunWindows, Window, build_window, once
 from .blame import misses
 from .knee import find_loss
 from .parts import Stall
 from .path import SOUND, FramePath, find_path
 
-SEEN_PHASES = (*MEASURED_PHASES, Phase.RECHECK)
 AT_ONCE = 1e-6
 """Times, and rates as shares, that differ by no more are the same."""
 STOOD = 0.2
@@ -43,7 +43,6 @@ class Evidence:
     stalls: tuple[Stall, ...] = ()
     cut_short: Window | None = None  # the first of a stall that the ramp did not outlast: higher rates are unknown
     path: FramePath = SOUND
-    repeated: tuple[tuple[float, float], ...] = ()  # begin and end of ramps repeated: the first bad rate was carried
 
     @property
     def sending(self) -> Sequence[Window]:
@@ -53,32 +52,23 @@ class Evidence:
 
 @once
 def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
-    """The windows that count once every stall is set aside: loss whose rate, or a higher one, was carried later."""
+    """The windows that count once every stall is set aside: loss that began at a rate which was carried later."""
     plan, path = measured.plan, find_path(measured, direction)
     windows = [path.correct(window) for window in measured.sending(direction)]
     end_s, cut_short = windows[-1].end_s if windows else 0.0, None
-    stalls, repeated = list[Stall](), list[tuple[float, float]]()
-    rechecks = find_rechecks(measured, direction)
-    seen = measured_windows(plan, measured.samples, direction, SEEN_PHASES) if rechecks else []
-    seen = [path.correct(window) for window in seen]
+    stalls, rechecks = list[Stall](), find_rechecks(measured, direction)
     while rechecks and (row := find_loss(plan, windows)):
-        first = windows[row[0]]
+        first, lost = windows[row[0]], list(_lossy_row(plan, windows[row[0] :], len(row)))
         later = [recheck for recheck in rechecks if recheck.carried and recheck.begin_s >= first.end_s]
-        carried = [recheck.asked_pps for recheck in later if recheck.asked_pps >= first.asked_pps * (1 - AT_ONCE)]
-        if not carried:
+        if not any(recheck.asked_pps >= first.asked_pps * (1 - AT_ONCE) for recheck in later):
             break
-        lost = list(_lossy_row(plan, windows[row[0] :], len(row)))
-        carried += [w.asked_pps for w in windows[row[0] + len(lost) :] if not w.is_bad(plan.loss_threshold)]
-        if stall := _find_stall(plan, direction, [w for w in seen if w.begin_s >= first.begin_s], max(carried)):
-            stalls.append(stall)
-        else:
-            repeated.append((first.begin_s, lost[-1].end_s))
+        stalls += stalls_of(direction, lost)
         if lost[-1].end_s >= end_s and cut_short is None:
             cut_short = first
         del windows[row[0] : row[0] + len(lost)]
     silent = [window for window in measured.judged(direction) if not window.sent]
     counted = sorted([*windows, *silent], key=lambda w: w.begin_s)
-    return Evidence(counted, tuple(stalls), cut_short, path, tuple(repeated))
+    return Evidence(counted, tuple(stalls), cut_short, path)
 
 
 def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
@@ -99,7 +89,7 @@ def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
     return rechecks
 
 
-def _lossy_row(plan: Plan, windows: Sequence[Window], least: int = 1) -> Iterator[Window]:
+def _lossy_row(plan: Plan, windows: Sequence[Window], least: int) -> Iterator[Window]:
     """Yield the lossy windows at the beginning, without a break between them; the first ``least`` count as lossy."""
     end_s = windows[0].begin_s
     for i, window in enumerate(windows):
@@ -109,25 +99,27 @@ def _lossy_row(plan: Plan, windows: Sequence[Window], least: int = 1) -> Iterato
         end_s = window.end_s
 
 
-def _find_stall(plan: Plan, direction: Direction, seen: Sequence[Window], carried_pps: float) -> Stall | None:
-    """Find the stall that begins with the first of these windows, as far as its rates were carried later.
+def standing_windows(windows: Sequence[Window]) -> list[Window]:
+    """Windows in which the DUT may have stood still: at such a rate or a higher one it forwarded frames later."""
+    return [
+        window
+        for at, window in enumerate(windows)
+        if window.lost > STOOD * window.sent
+        and any(w.asked_pps >= window.asked_pps and w.lost < STOOD * w.sent for w in windows[at + 1 :])
+    ]
 
-    None where the DUT carried its first bad rate by chance, as one that varies may: it is saturated all the same.
-    Where nothing was forwarded, the length follows from what was lost.
+
+def stalls_of(direction: Direction, lossy: Sequence[Window], near_s: float = inf) -> Iterator[Stall]:
+    """Yield a stall for each row of these windows, between which there is less than ``near_s``.
+
+    Where nothing was forwarded, the stall's length follows from what was lost; later loss of its row is no part of it.
     """
-    seen = [window for window in seen if window.sent]
-    lost = list(_lossy_row(plan, seen))
-    begin_s, end_s = lost[0].begin_s, lost[-1].end_s
-    empty = [i for i, window in enumerate(seen) if window.blank]
-    nothing = bool(empty) and empty[0] < len(lost)
-    if nothing:  # the stall spans a pause of the traffic; loss of the same row after its end is no part of it
-        over = next((i for i in range(empty[0], len(seen)) if i not in empty), len(seen))
-        lost = seen[max(0, empty[0] - 1) : over + 1 if over < len(lost) else over]
-        begin_s, end_s = lost[0].end_s - lost[0].down_s, lost[-1].begin_s + lost[-1].down_s
-    elif lost[: plan.windows][-1].asked_pps > carried_pps * (1 + AT_ONCE):
-        return None
-    else:
-        lost = [window for window in lost if window.asked_pps <= carried_pps * (1 + AT_ONCE)]
-        end_s = lost[-1].end_s
-    sent = sum(window.sent for window in lost)
-    return Stall(direction, begin_s, end_s - begin_s, sent, sum(window.lost for window in lost), nothing)
+    starts = [i for i, w in enumerate(lossy) if i == 0 or w.begin_s - lossy[i - 1].end_s >= near_s]
+    for begin, end in pairwise([*starts, len(lossy)]):
+        row = lossy[begin:end]
+        begin_s, length_s = row[0].begin_s, row[-1].end_s - row[0].begin_s
+        if blank := [i for i, window in enumerate(row) if window.blank]:
+            row = row[max(0, blank[0] - 1) : blank[-1] + 2]
+            begin_s, length_s = row[0].end_s - row[0].down_s, sum(window.down_s for window in row)
+        sent, lost = sum(window.sent for window in row), sum(window.lost for window in row)
+        yield Stall(direction, begin_s, length_s, sent, lost, bool(blank))

@@ -23,10 +23,6 @@ ROWS = 6
 """Rows of windows whose shares must agree, all but two: something else may have happened in those."""
 AGREE = 0.25
 """Shares of many frames that differ by less than this part count as equal."""
-DRIFT = 0.1
-"""A share that differs by this part between the lower and the upper half of the rows depends on the rate
-(test_wrong_verdicts: few frames lost ever more often).
-"""
 SIGMAS = 3
 FEWEST_FRAMES = 400
 """Missing frames needed to see that a share rises with the rate."""
@@ -46,7 +42,6 @@ class FramePath:
     lost: float = 0.0
     extra: float = 0.0  # came back besides those sent
     twice: float = 0.0  # the part of ``extra`` that tagged frames show to be duplicates
-    foreign: bool = False  # frames of others come in at a rate of their own
 
     @property
     def doubtful(self) -> float:
@@ -88,34 +83,17 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
         return FramePath(lost=share)
     if share < -plan.loss_threshold:  # less moves the knee by less than the loss that counts
         return FramePath(extra=-share, twice=min(-share, _tagged_twice(samples, direction, -share)))
-    lowest = _lowest(ramp)
-    extra = sum(w.pending - w.lost for w in lowest)
-    if warm is None or extra < FEWEST_FRAMES:
-        return SOUND
-    # Foreign frames come in the warm-up at about the same rate as later.
-    pps = extra / sum(w.end_s - w.begin_s for w in lowest)
-    return FramePath(foreign=-warm.lost > pps / 2 * (warm.end_s - warm.begin_s))
-
-
-def _lowest(ramp: Sequence[Window]) -> Sequence[Window]:
-    return ramp[: max(ROWS, len(ramp) // 4)]
+    return SOUND
 
 
 def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
     """Share of frames lost at every rate, negative where more came back than were sent; 0 where none is seen.
 
-    It is sought in the lowest quarter of the ramp; in less of it, as the knee may lie there; and in the quarter above,
-    as something else may have happened below, but not less may have been missing there.
+    It is sought in the lowest quarter of the ramp; and in less of it, as the knee may lie there.
     """
-    lowest = _lowest(ramp)
-    parts = [lowest, *(ramp[: len(ramp) // part] for part in (8, 16, 32) if len(ramp) // part >= ROWS)]
-    shares = (_constant_share(part, warm) for part in parts)
-    share = next((share for share in shares if share is not None), None)
-    if share is None and len(ramp) >= 2 * len(lowest):
-        share, below = _constant_share(ramp[len(lowest) : 2 * len(lowest)], warm), _Row.of(lowest)
-        if share is not None and share > 0 and below.share < share * (1 - DRIFT) - below.chance(share):
-            share = None
-    return share or 0.0
+    parts = max(ROWS, len(ramp) // 4), *(len(ramp) // part for part in (8, 16, 32) if len(ramp) // part >= ROWS)
+    shares = (_constant_share(ramp[:part], warm) for part in parts)
+    return next((share for share in shares if share is not None), 0.0)
 
 
 def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | None:
@@ -130,10 +108,10 @@ def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | No
 def _constant_share(windows: Sequence[Window], warm: Window | None) -> float | None:
     """The share missing in these windows, if it agrees across rows of them and with the warm-up; else None."""
     ends = [len(windows) * row // ROWS for row in range(ROWS + 1)]
-    rows = [windows[begin:end] for begin, end in pairwise(ends) if end > begin]
-    pending = [sum(w.pending for w in row) for row in rows]
+    parts = [windows[begin:end] for begin, end in pairwise(ends) if end > begin]
+    pending = [sum(w.pending for w in part) for part in parts]
     fewest = max(FEWEST_FRAMES, windows[-1].skew)  # missing by more than the skew explains
-    raw = [_Row.of(row) for row in rows]
+    raw = [_Row(sum(w.lost for w in part), sum(w.sent for w in part)) for part in parts]
     # The frames on their way are known only to a frame of the warm-up, so leaving them in may be nearer the truth.
     share = _agreed_share(raw, warm, max(fewest, 2 * sum(pending)))
     less = [_Row(row.missing - on_way, row.sent) for row, on_way in zip(raw, pending, strict=True)]
@@ -142,14 +120,9 @@ def _constant_share(windows: Sequence[Window], warm: Window | None) -> float | N
 
 def _agreed_share(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | None:
     middle = median_low(row.share for row in rows)
-    if middle >= 1:  # a cable was pulled
-        return None
     agreeing = [row for row in rows if row.is_like(middle)]
-    whole = _Row.total(agreeing)
-    if len(agreeing) < max(2, len(rows) - 2) or abs(whole.missing) < fewest:
-        return None
-    low, high = _Row.total(agreeing[: len(agreeing) // 2]), _Row.total(agreeing[len(agreeing) // 2 :])
-    if abs(high.share - low.share) > DRIFT * abs(low.share) + high.chance(middle) + low.chance(middle):
+    whole = _Row(sum(row.missing for row in agreeing), sum(row.sent for row in agreeing))
+    if middle >= 1 or len(agreeing) < max(2, len(rows) - 2) or abs(whole.missing) < fewest:  # 1: a cable was pulled
         return None
     if warm is not None and not _Row(warm.lost, warm.sent).is_like(whole.share):
         return None
@@ -162,21 +135,9 @@ class _Row(NamedTuple):
     missing: float
     sent: int
 
-    @classmethod
-    def of(cls, windows: Sequence[Window]) -> _Row:
-        return cls(sum(w.lost for w in windows), sum(w.sent for w in windows))
-
-    @classmethod
-    def total(cls, rows: Sequence[_Row]) -> _Row:
-        return cls(sum(row.missing for row in rows), sum(row.sent for row in rows))
-
     @property
     def share(self) -> float:
         return self.missing / self.sent
-
-    def chance(self, share: float) -> float:
-        """Deviation by chance of a share of the frames of this row."""
-        return SIGMAS * sqrt(abs(share) / self.sent)
 
     def is_like(self, share: float) -> bool:
         return abs(self.share - share) <= alike(share, self.sent)

@@ -86,7 +86,7 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
     if not failed or failed[0] is not trials[0]:
-        return _at_least(verdict, confirmed)
+        return verdict
     # The lowest rate that came through in a failed trial; in the hold, too, where no trial passed.
     came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
     hold = [w.received_pps for w in find_evidence(measured, direction).sending if w.phase is Phase.HOLD]
@@ -98,29 +98,21 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     came_low = passed.received / passed.sent * passed.offered_pps if passed else None
     goals = tuple(replace(goal, maximum_pps=maximum, low_pps=low, received_pps=came_low) for goal in verdict.goals[:1])
     lowered = replace(verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None)
-    return _at_least(replace(lowered, goals=(*goals, *verdict.goals[1:])), confirmed)
-
-
-def _at_least(verdict: Verdict, confirmed_pps: float) -> Verdict:
-    """Raise a ramp's verdict to the rate confirmed, which may be higher after the zoom that ramps once had."""
-    low, high = verdict.low_pps, verdict.high_pps
-    if verdict.goals or low is None or high is None:
-        return verdict
-    most = max(verdict.maximum_pps, confirmed_pps)
-    return replace(verdict, maximum_pps=most, low_pps=max(low, confirmed_pps), high_pps=max(high, most))
+    return replace(lowered, goals=(*goals, *verdict.goals[1:]))
 
 
 def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> str:
     """Explain that missing frames were only late, as they had come back after the drain; empty if they were lost."""
     samples, evidence = measured.samples, find_evidence(measured, direction)
     drained = next((sample for sample in reversed(samples) if sample.phase is Phase.DRAIN), None)
-    if drained is None or verdict.saturated_at_s is None or evidence.path.foreign:
+    if drained is None or verdict.saturated_at_s is None:
         return ""
     after = [window for window in evidence.sending if window.begin_s >= verdict.saturated_at_s]
     claimed = sum(window.lost for window in after if window.is_bad(measured.plan.loss_threshold))
     whole, path = build_window(direction, (samples[0], drained)), evidence.path
     missing = whole.sent * (1 - path.lost) * (1 + path.extra) - whole.received
-    if missing >= (1 - NOTHING_SHARE) * claimed:  # a short overload may leave most of its frames in rings
+    # A short overload may leave most of its frames in rings; where far more came back than was sent, others send, too.
+    if abs(missing) >= (1 - NOTHING_SHARE) * claimed:
         return ""
     return (
         f"{claimed} frames were missing while the traffic went on, and only {max(0, round(missing))} when it had "

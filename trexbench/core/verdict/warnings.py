@@ -47,19 +47,18 @@ def _direction_warnings(measured: RunWindows, result: DirectionResult, stalls: S
     """Yield a direction's warnings but for those about the lab's cores; the caller names it in their texts."""
     plan, evidence = measured.plan, find_evidence(measured, result.direction)
     for stall in stalls:
-        lost = "nothing was forwarded"
-        if not stall.nothing_forwarded:
-            lost = f"{format_share(stall.lost / stall.sent)} was lost"
-        when = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s"
-        yield RunWarning("stall", f"{when}: {lost}; it did not last, and the rate was carried later")
-    for begin_s, end_s in evidence.repeated:
-        why = "the first bad rate was carried when it was held again, so the ramp was repeated from there"
-        yield RunWarning("repeated", f"{begin_s:.1f} to {end_s:.1f} s are left out: {why}")
+        if stall.nothing_forwarded:
+            when, why = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s", "nothing was forwarded"
+            yield RunWarning("stall", f"{when}: {why}; it did not last, and the rate was carried later")
+        else:
+            when = f"{stall.begin_s:.1f} to {stall.begin_s + stall.length_s:.1f} s are left out"
+            why = f"{format_share(stall.lost / stall.sent)} was lost, but its first bad rate was carried later"
+            yield RunWarning("repeated", f"{when}: {why}")
     yield from _path_warnings(plan, evidence)
     yield from _window_warnings(plan, evidence.windows, result)
     yield from _sender_warnings(evidence.windows)
     if not evidence.path.extra:
-        yield from _foreign_warnings(measured, result, evidence.path.foreign)
+        yield from _foreign_warnings(measured, result)
     yield from _trial_warnings(measured, result)
 
 
@@ -151,14 +150,14 @@ def _sender_warnings(windows: Sequence[Window]) -> Iterator[RunWarning]:
         yield RunWarning("sender-held-up", f"{text}: what it sent is off by up to {most}")
 
 
-def _foreign_warnings(measured: RunWindows, result: DirectionResult, known: bool) -> Iterator[RunWarning]:
+def _foreign_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
     """Report that clearly more was received than sent, in several windows: one may show an emptying queue or skew."""
     plan, samples, (tx, rx) = measured.plan, measured.samples, result.direction
     sent, received = [s.reading.ports[tx].opackets for s in samples], [s.reading.ports[rx].ipackets for s in samples]
     spans = find_spans(plan, samples, result.direction, SEEN_PHASES)
     flags = [misses(received[b] - received[a], sent[b] - sent[a]) for a, b in spans]
     more = result.received > (1 + plan.loss_threshold) * result.sent
-    if known or more or find_sustained(flags, plan.windows) is not None:
+    if more or find_sustained(flags, plan.windows) is not None:
         text = f"more frames came back than were sent: something else sends to port {rx}"
         yield RunWarning("foreign-frames", text)
 
