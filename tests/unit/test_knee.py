@@ -57,7 +57,7 @@ def test_a_steady_knee_is_found_however_throughput_goes_on(
     found = ramp(received, KNEE - (20 - past) * STEP)
     low, high = found.interval_pps
     assert abs(found.maximum_pps - KNEE) <= error * KNEE + 1e-3 * KNEE, found
-    assert low <= KNEE * 1.001 and high >= KNEE
+    assert low <= KNEE * 1.0015 and high >= KNEE  # a bend may hide before the first bad window
 
 
 def test_where_the_limit_varies_many_windows_past_the_knee_say_where_it_is() -> None:

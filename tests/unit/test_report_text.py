@@ -78,7 +78,7 @@ def test_what_the_dut_did_not_limit_is_at_least(world: World, verdict: str) -> N
 def test_directions_that_differ_are_told_apart() -> None:
     result = make_result(make_plan(bidir=True), World(tx_limit_pps={0: 1e6}, capacity_pps={"1->0": 400e3}))
     assert headline(result).endswith("0->1 the generator could not send more, 1->0 the DUT saturated")
-    assert ": >= 1.400 Mpps in total (>= 1.000 Mpps + 400.3 kpps)" in headline(result)
+    assert ": >= 1.400 Mpps in total (>= 1.000 Mpps + 400.4 kpps)" in headline(result)
 
 
 def test_a_saturated_line_says_what_came_out_of_what() -> None:

@@ -56,7 +56,7 @@ def test_the_list_is_newest_first_and_names_what_cannot_be_read() -> None:
     out, err = said("results", "list")
     lines = out.splitlines()
     assert [line[:10] for line in lines[1:]] == ["2026-03-03", "2026-03-02", "2026-03-02", "2026-03-01"]
-    assert "odd & '{{7*7}}'" in out and "599.9 kpps" in out and "simulated" in lines[1]
+    assert "odd & '{{7*7}}'" in out and "600.9 kpps" in out and "simulated" in lines[1]
     assert err.startswith(f"not read: {bad}: ") and len(err.splitlines()) == 1
     out, _ = said("results", "list", "--dut", "lab-linux", "--mode", "64b", "--since", "2026-03-02", "--limit", "1")
     assert len(out.splitlines()) == 2 and "2026-03-03" in out
@@ -76,12 +76,12 @@ def test_list_and_compare_fit_a_terminal_and_leave_out_no_rate(width: int, monke
     runs = said("results", "compare", *(str(Path("results", row.path)) for row in rows()))[0]
     for text in (listed, sets, runs):
         assert max(map(len, text.splitlines())) <= width, text
-        assert "599.9 kpps" in text and "900." in text, "rates stay whole"
+        assert "600.9 kpps" in text and "901.0 kpps" in text, "rates stay whole"
     for words in ("2026-03-02 12:00", "2026-03-01 12:00", "netgate-linux", "hugepages-1g", "var2-64b", "dut,"):
         assert words in listed
     assert f"left out for want of room: {'of line' if width < 100 else 'document'}" in listed and "document" in listed
     assert listed.count("simulated") == 2 and "faster" in sets and "faster" in runs
-    assert "+50.1 %" in sets and "+50.1 %" in runs
+    assert "+49.9 %" in sets and "+49.9 %" in runs
 
 
 def test_a_column_of_text_stays_legible_however_narrow_the_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate()
     (whole,) = rows()
     cut = changed(whole, status="running", total_pps=0.0, line_share=0.0, at_least=True)
     (_, found), (_, lost) = (format_sheet(run_sheet([row])) for row in (whole, cut))
-    assert "599.9 kpps" in found and "pps" not in lost and "running" in lost
+    assert "600.9 kpps" in found and "pps" not in lost and "running" in lost
 
 
 def test_a_picture_that_cannot_be_written_is_a_failure() -> None:
@@ -131,10 +131,10 @@ def test_without_costs_and_without_a_failure_efficiency_has_no_answer() -> None:
 def test_a_query_in_three_forms() -> None:
     store(1, dut='a,"b"')
     sql = "select dut, round(total_pps / 1000) as kpps, night from runs"
-    assert said("results", "query", sql)[0].splitlines() == ["dut    kpps   night", 'a,"b"  600.0  -']
-    assert said("results", "query", "--csv", sql)[0] == 'dut,kpps,night\n"a,""b""",600.0,\n'
+    assert said("results", "query", sql)[0].splitlines() == ["dut    kpps   night", 'a,"b"  601.0  -']
+    assert said("results", "query", "--csv", sql)[0] == 'dut,kpps,night\n"a,""b""",601.0,\n'
     table = json.loads(said("results", "query", "--json", sql)[0])
-    assert table == [{"dut": 'a,"b"', "kpps": 600.0, "night": None}]
+    assert table == [{"dut": 'a,"b"', "kpps": 601.0, "night": None}]
     for wrong in ("drop view runs", "", " ; ", "/* nothing */", "select 1; select 2", "select nope from runs"):
         out, err = said("results", "query", wrong, code=2)
         assert out == "" and "SELECT" in err and "query --help` lists" in err and ".:" not in err

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import log, pi, sqrt
 from statistics import fmean, median, variance
 
@@ -79,22 +79,17 @@ def find_knee(plan: Plan, windows: Sequence[Window], step_pps: float) -> Knee | 
 def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
     """Indexes of the first windows that show sustained loss, of windows that all sent something; empty without it.
 
-    Plan.windows windows in a row lose more than the threshold, and together more than the ports' skew explains. Where
-    the skew hides the loss of single windows, sums over several windows stand in for them: it does not add up.
+    Plan.windows windows in a row lose more than the threshold, and together more than the ports' skew explains.
     """
     sums = list(accumulate((w.excess(plan.loss_threshold) for w in windows), initial=0.0))
-    hidden = bool(windows) and windows[-1].skew > plan.loss_threshold * windows[-1].sent
-    longest = len(windows) // plan.windows if hidden else 1
-    for length in (2**power for power in range(longest.bit_length())):
-        lossy = [after > before for before, after in zip(sums, sums[length:], strict=False)]
-        span = plan.windows * length
-        for start in range(len(windows) - span + 1):
-            lost = sums[start + span] - sums[start]
-            if all(lossy[start : start + span : length]) and lost > windows[start + span - 1].skew:
-                # The row may begin before the loss, which begins where the sums rise by more than the skew.
-                least, slack = min(sums[start : start + span]), windows[start + span - 1].skew
-                first = max(i for i in range(start, start + span) if sums[i] <= least + slack)
-                return range(first, max(start + span, min(first + plan.windows, len(windows))))
+    lossy = [after > before for before, after in pairwise(sums)]
+    for start in range(len(windows) - plan.windows + 1):
+        end = start + plan.windows
+        if all(lossy[start:end]) and sums[end] - sums[start] > windows[end - 1].skew:
+            # The row may begin before the loss, which begins where the sums rise by more than the skew.
+            least, slack = min(sums[start:end]), windows[end - 1].skew
+            first = max(i for i in range(start, end) if sums[i] <= least + slack)
+            return range(first, max(end, min(first + plan.windows, len(windows))))
     return range(0)
 
 
@@ -182,8 +177,7 @@ def _knee_density(offered: Array, received: Array, rates: Array, good: float, ke
 
     All rates are shares of the first bad one. offered, received: of the windows from the first bad one on; rates:
     evenly spaced; good: the last one that was carried; kept: the share that must arrive. The knee is where the first
-    piece's line meets that share, or, since a bend may hide before the first window, anywhere between there and
-    ``good``: the likelier, the more gently loss sets in.
+    piece's line meets that share.
     """
     count = len(offered)
     # One bend, as where another queue fills, is expected in a stretch as long as the first bad rate.
@@ -195,7 +189,7 @@ def _knee_density(offered: Array, received: Array, rates: Array, good: float, ke
         ends = np.append(np.log(bends[begin + 1 :]), 0.0)
         pieces.weights[:] += ((straight + ends)[:, None] + after[begin + 1 :])[:, :, None]
         after[begin] = np.logaddexp.reduce(pieces.weights, axis=(0, 2))
-    return _meeting(pieces, np.exp(pieces.weights - after[0].max()), offered[0], rates, good, kept)
+    return _meeting(pieces, np.exp(pieces.weights - after[0].max()), rates, good, kept)
 
 
 def _pieces_from(offered: Array, received: Array) -> _Pieces:
@@ -214,18 +208,13 @@ def _pieces_from(offered: Array, received: Array) -> _Pieces:
     return _Pieces(weights, xm + offered[0], ym + received[0], slope, var / m, posterior)
 
 
-def _meeting(pieces: _Pieces, likely: Array, first: float, rates: Array, good: float, kept: float) -> Array:
+def _meeting(pieces: _Pieces, likely: Array, rates: Array, good: float, kept: float) -> Array:
     """Return the likelihood of each rate, by scatter, as the place where a piece's line meets the share ``kept``."""
     scatter, spacing = SCATTERS[None, :, None], rates[1] - rates[0]
     closing = np.maximum(SCATTERS[0], kept - pieces.slope)  # else as good as parallel
     knee = pieces.offered - (kept * pieces.offered - pieces.received) / closing
     lies_var = pieces.level_var + pieces.slope_var * (knee - pieces.offered) ** 2 + scatter**2
     error = np.sqrt(lies_var / closing**2 + (0.6 * spacing) ** 2 + (ROUND * (1 - good)) ** 2)
-    hidden = np.where(knee > good, 1 - np.exp(-np.maximum(0, first - knee) / closing), 0.0)
     apart = (rates - (knee - EARLY * (scatter - SCATTERS[0]))[..., None]) / error[..., None]
-    near = likely * (1 - hidden) / error / (2 * pi) ** 0.5
-    level = likely * hidden / np.maximum(knee - good, spacing)
-    between = (rates >= good) & (rates <= knee[..., None])
-    density: Array = np.einsum("psk,pskr->sr", near, np.exp(-0.5 * apart**2))
-    density += np.einsum("psk,pskr->sr", level, between)
+    density: Array = np.einsum("psk,pskr->sr", likely / error, np.exp(-0.5 * apart**2))
     return density
