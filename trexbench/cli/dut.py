@@ -83,14 +83,20 @@ def list_duts(configs_dir: Path | None, form: OutputForm) -> None:
 @dut.command("new")
 @click.argument("name")
 @click.option("--driver", type=click.Choice(tuple(DRIVERS)), help="System of the DUT; none: it is configured by hand.")
-@click.option("--host", help="Host of the DUT, as ssh knows it; it is asked for its interfaces.")
-@click.option("--user", help="SSH user; default: from your SSH config.")
-@click.option("--interfaces", metavar="A,B", help="Interfaces of the DUT, in the order of the tester's ports.")
-@click.option("--ports", type=o.PORTS, default="0,1", help="Ports of the tester (0,1).")
+@click.option("--host", metavar="HOST", help="Host of the DUT, as ssh knows it; it is asked for its interfaces.")
+@click.option("--user", metavar="USER", help="Login of ssh. Default: your ssh config's.")
+@click.option(
+    "--interfaces",
+    metavar="A,B",
+    help="Interfaces of the DUT, in the order of the tester's ports. Default: the first without an address.",
+)
+@click.option("--ports", type=o.PORTS, default="0,1", help="The tester's ports. Default: 0,1.")
 @o.asked("choice", TesterChoice, server="; it is asked for the MACs and speed of its ports")
-@click.option("--speed", help="Line rate (L1) of the test: 10gbit; default: that of the tester's ports.")
+@click.option("--speed", metavar="SPEED", help="Line rate (L1), as 10gbit. Default: that of the tester's ports.")
 @click.option("--ipv6", is_flag=True, help="Also write IPv6 addresses and routes.")
-@click.option("-o", "--output", metavar="FILE", help="File (- is standard output); default: dut_configs/NAME.yaml.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="File to write; - is standard output. Default: dut_configs/NAME.yaml."
+)
 def new_dut(
     name: str,
     driver: str | None,
@@ -289,7 +295,7 @@ def verify_dut(form: OutputForm, target: Target) -> int:
 @dut.command("telemetry")
 @_TARGET
 @o.VERBOSE
-@click.option("--seconds", type=o.DURATION, default=5.0, help="Time between both readings (5).")
+@click.option("--seconds", type=o.DURATION, default=5.0, help="Time between both readings. Default: 5s.")
 @o.formats("text", "json")
 def telemetry_dut(seconds: float, form: OutputForm, target: Target) -> None:
     """Read the DUT's counters twice and show what changed: rates, drops, CPUs, cycles per packet."""
@@ -309,7 +315,7 @@ def telemetry_dut(seconds: float, form: OutputForm, target: Target) -> None:
 @dut.command("record")
 @_TARGET
 @o.VERBOSE
-@click.option("-o", "--output", metavar="FILE", help="File to write; default: NAME-recording.json.")
+@click.option("-o", "--output", metavar="FILE", help="File to write. Default: NAME-recording.json.")
 def record_answers(output: str | None, target: Target) -> None:
     """Run every command that only reads the DUT, and store all answers in one file, with secrets masked.
 

@@ -37,7 +37,7 @@ FLEET = click.option(
     cls=Option,
     heading=Heading.THROUGH,
     help="Testers that measure at once: a fleet.yaml; a scheduler's address, with ./fleet.yaml; or local:3, three "
-    "simulated testers; default: this machine.",
+    "simulated testers. Default: this machine alone.",
 )
 UNSAFE = rare(
     "--insecure",
@@ -96,14 +96,21 @@ def _joining(text: str, configs_dir: Path | None, scheduler: str | None, insecur
     return fleet, cluster
 
 
-_SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="tls://HOST:8786; default: from the fleet.yaml.")
+_SCHEDULER = click.option(
+    "--scheduler", metavar="ADDRESS", help="Scheduler, as tls://HOST:8786. Default: the fleet.yaml's."
+)
 
 
 @fleet.command("calibrate")
 @click.argument("name", metavar="SUITE", shell_complete=complete_suites)
 @ONLY
 @click.option(
-    "--rounds", type=click.IntRange(LEAST_ROUNDS, 100), default=6, show_default=True, help="Turns of each tester."
+    "--rounds",
+    metavar="N",
+    type=click.IntRange(LEAST_ROUNDS, 100),
+    default=6,
+    show_default=True,
+    help="Number of turns of each tester.",
 )
 @asked("instead", Instead)
 @asked("setup", Setup, speedup=NIGHT_SPEEDUP, kept="the runs", server=f"{SERVER}its lab's")
@@ -165,7 +172,7 @@ def scheduler(scheduler: str | None, fleet: str, configs_dir: Path | None, insec
 @click.option("--tester", required=True, metavar="NAME", help="Name of this tester in the fleet.yaml.")
 @_SCHEDULER
 @_HERE
-@asked("choice", TesterChoice, server="; default: from the DUTs' configs")
+@asked("choice", TesterChoice, server=". Default: the DUTs' configs'")
 @CONFIGS
 @results_option("Results that all testers share.")
 @UNSAFE

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _dut = click.option(
     "--dut",
+    metavar="NAME",
     default="lab-linux",
     show_default=True,
     shell_complete=o.complete_duts,
@@ -75,7 +76,7 @@ def lab() -> None:
     help="Instead of interfaces: simulate ports and this DUT, by its twin (a name in dut_configs/, or a file).",
 )
 @o.RX_QUEUES
-@click.option("--seed", type=click.IntRange(0), help="With --sim: seed of the twin's noise.")
+@click.option("--seed", metavar="N", type=click.IntRange(0), help="With --sim: seed of the noise. Default: the twin's.")
 @o.CONFIGS
 def serve(twin: str | None, rx_queues: int | None, seed: int | None, configs_dir: Path | None, **options: Any) -> int:
     """Run the embedded STL server, which speaks TRex's protocol, on Linux interfaces (as root) or simulated ports."""
@@ -105,8 +106,8 @@ def _modes(text: str) -> tuple[str, ...]:
     shell_complete=o.complete_duts,
     help="Take tester, ports and speed from this DUT's config; its lab's router is replaced by a direct cable.",
 )
-@click.option("--ports", type=o.PORTS, default=None, help="The tester's ports, in pairs (0,1).")
-@click.option("--speed", type=o.SPEED, help="Line rate (L1), where the ports do not report it: 10gbps.")
+@click.option("--ports", type=o.PORTS, default=None, help="The tester's ports, in pairs. Default: 0,1.")
+@click.option("--speed", type=o.SPEED, help="Line rate (L1), as 10gbit. Default: that which the ports report.")
 @click.option(
     "--modes",
     type=o.Parsed("MODE,...", _modes),
@@ -115,9 +116,9 @@ def _modes(text: str) -> tuple[str, ...]:
     shell_complete=o.complete_modes,
     help="Modes to send, one after the other, each unidirectional and bidirectional.",
 )
-@click.option("--ramp-duration", type=o.DURATION, default=20.0, help="Duration of each ramp (20s).")
+@click.option("--ramp-duration", type=o.DURATION, default=20.0, help="Duration of each ramp. Default: 20s.")
 @click.option(
-    "--latency", type=o.DURATION, default=5.0, help="Duration of each latency measurement, one per load (5s; 0: none)."
+    "--latency", type=o.DURATION, default=5.0, help="Time at each of three loads for latency. Default: 5s; 0: none."
 )
 @o.SETUP
 @o.SHOWN

@@ -153,7 +153,8 @@ def _click_option(name: str, field: option.Field, help: str) -> Any:
     if bool in (field.type, *get_args(field.type)):
         more["is_flag"] = True
     else:
-        more |= {"type": _click_type(field), "metavar": form.metavar, "multiple": form.repeated}
+        number = "N" if isinstance(field.kind, option.Limits) or field.type is int else None
+        more |= {"type": _click_type(field), "metavar": form.metavar or number, "multiple": form.repeated}
     if form.bare is not None:
         more |= {"is_flag": False, "flag_value": form.bare}
     if form.shown:
@@ -213,7 +214,7 @@ VERBOSE = rare(
 QUIET = rare("-q", "--quiet", heading=Heading.OUTPUT, is_flag=True, help="Show no progress.")
 
 CASE = asked("case", Case)
-SERVER = "; default: from the DUT's config, or "
+SERVER = ". Default: the DUT config's, or "
 SETUP = asked("setup", Setup, speedup=option.SPEEDUP, kept="the result", server=f"{SERVER}its lab's")
 
 

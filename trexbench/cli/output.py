@@ -213,7 +213,7 @@ def form_options(names: Sequence[str], short: bool = True) -> list[Callable[[Any
     words = f"Output form: {', '.join(names)}. Default: by the ending of -o, else {names[0]}."
     return [
         click.option("--format", "form", type=click.Choice(names), metavar="FORM", help=words, **place),
-        click.option("-o", "--output", metavar="FILE", help="Write to this file; - is standard output.", **place),
+        click.option("-o", "--output", metavar="FILE", help="File to write; - is standard output.", **place),
         *own,
     ]
 

@@ -33,6 +33,7 @@ Examples:
 _speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Line speed (L1).")
 _port = click.option(
     "--port",
+    metavar="N",
     type=click.IntRange(0, 63),
     default=0,
     show_default=True,
@@ -126,7 +127,14 @@ def _show_lines(traffic: Traffic, speed: float, port: int, packets: bool) -> Ite
     required=True,
     help="File to write; - for standard output.",
 )
-@click.option("--count", type=click.IntRange(1, 10_000_000), default=1000, show_default=True, help="Frames.")
+@click.option(
+    "--count",
+    metavar="N",
+    type=click.IntRange(1, 10_000_000),
+    default=1000,
+    show_default=True,
+    help="Number of frames.",
+)
 @click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load, which decides the time stamps.")
 @_speed
 @TUNABLES_OPTION

@@ -33,11 +33,14 @@ ONE_FORM = "a report is written in one form at a time"
 @click.option(
     "--suite",
     shell_complete=complete_suites,
-    help="Only runs and nights of this suite; default: all, with the table of the latest night.",
+    metavar="NAME",
+    help="Only runs and nights of this suite. Default: all, with the table of the latest night.",
 )
-@click.option("--dut", "duts", multiple=True, shell_complete=complete_duts, help="Only this DUT; may be repeated.")
-@click.option("--since", type=DATE, help="Only this night (2026-11-21) and later ones.")
-@click.option("--night", type=DATE, help="Night to show in the table; default: the latest.")
+@click.option(
+    "--dut", "duts", metavar="NAME", multiple=True, shell_complete=complete_duts, help="Only this DUT; may be repeated."
+)
+@click.option("--since", type=DATE, help="Only this night and later ones, as 2026-11-21.")
+@click.option("--night", type=DATE, help="Night to show in the table. Default: the latest.")
 @ONLY
 @formats("html", "md", "json", "csv", short=False)
 @removed("--markdown", ONE_FORM, "use --format md -o FILE")
@@ -48,7 +51,9 @@ ONE_FORM = "a report is written in one form at a time"
     is_flag=True,
     help="Instead of writing a file, serve a page on 127.0.0.1 that updates itself while a night runs, until Ctrl-C.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), help="With --watch: port; default: a free one.")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65535), help="With --watch: port to serve it on. Default: a free one."
+)
 def report(
     results: Path,
     suite: str | None,

@@ -89,11 +89,11 @@ def compare(first: str, second: str, results: Path, anyway: bool, form: OutputFo
     "list", epilog="\b\nExamples:\n  trexbench results list --dut netgate-vpp --since 2026-11-01 --limit 20\n"
 )
 @_RESULTS
-@click.option("--dut", shell_complete=o.complete_duts, help="Only runs of this DUT.")
-@click.option("--mode", shell_complete=o.complete_modes, help="Only runs of this mode.")
-@click.option("--suite", shell_complete=o.complete_suites, help="Only runs of this suite.")
-@click.option("--label", help="Only runs with this label.")
-@click.option("--since", type=o.DATE, help="Only runs that began on this day (UTC) or later: 2026-11-01.")
+@click.option("--dut", metavar="NAME", shell_complete=o.complete_duts, help="Only runs of this DUT.")
+@click.option("--mode", metavar="MODE", shell_complete=o.complete_modes, help="Only runs of this mode.")
+@click.option("--suite", metavar="NAME", shell_complete=o.complete_suites, help="Only runs of this suite.")
+@click.option("--label", metavar="LABEL", help="Only runs with this label.")
+@click.option("--since", type=o.DATE, help="Only runs that began on this day (UTC) or later, as 2026-11-01.")
 @click.option("--limit", type=click.IntRange(1, 1 << 31), help="Only the newest N.", metavar="N")
 @o.formats("text", "json", "csv", "md")
 def list_runs(results: Path, form: OutputForm, **choice: Any) -> None:
@@ -157,7 +157,7 @@ def query(sql: str, results: Path, form: OutputForm) -> None:
 )
 @o.results_option(anywhere=False)
 @click.option("--keep-nights", type=click.IntRange(1, 1 << 31), metavar="N", help="Remove all but the last N nights.")
-@click.option("--before", type=o.DATE, help="Remove everything from before this night (or day): 2025-01-01.")
+@click.option("--before", type=o.DATE, help="Remove everything from before this night (or day), as 2025-01-01.")
 @click.option("--dry-run", is_flag=True, help="Only list the files that would be removed (default without --yes).")
 @click.option("--yes", is_flag=True, help="Remove them.")
 def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: bool, yes: bool) -> None:
@@ -198,7 +198,8 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
     "--output",
     "named",
     required=True,
-    help="File; a directory for several runs, or with a trailing slash.",
+    metavar="FILE",
+    help="File to write; a directory for several runs, or with a trailing slash.",
 )
 def export(runs: tuple[Path, ...], named: str) -> None:
     """Write stored runs in another tool's format, one file per run."""
@@ -226,18 +227,19 @@ def export(runs: tuple[Path, ...], named: str) -> None:
 )
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @o.results_option(anywhere=False)
-@click.option("--dut", help="Name of the DUT; default: the one in the file, else the file's name.")
+@click.option("--dut", metavar="NAME", help="Name of the DUT. Default: the one in the file, else the file's name.")
 @click.option(
     "--mode",
     shell_complete=o.complete_modes,
-    help="Mode that was sent, if it is one of trexbench's; default: the profile's name. Not for TCP.",
+    metavar="MODE",
+    help="Mode that was sent, if it is one of trexbench's. Default: the profile's name. Not for TCP.",
 )
 @click.option(
     "--speed",
     type=o.SPEED,
-    help="Speed of the ports, which no file contains; default for trex-loadtest: 10gbit. For TCP, of the slowest line.",
+    help="Speed (L1) of the ports, or for TCP of the slowest line, which no file has. Default: 10gbit; TCP: unknown.",
 )
-@click.option("--label", type=o.LABEL, help="Word stored with the runs, to search and compare by: firmware-2.0.")
+@click.option("--label", type=o.LABEL, help="Word stored with the runs, to search and compare by, as firmware-2.0.")
 def import_runs(
     files: tuple[Path, ...], results: Path, dut: str | None, mode: str | None, speed: float | None, label: str | None
 ) -> None:

@@ -217,7 +217,7 @@ def _night_text(night: Night) -> str:
 
 @suite.command(epilog=_TABLE_EXAMPLES)
 @NAME
-@click.option("--date", type=o.DATE, help="Date of the night; default: the latest.")
+@click.option("--date", type=o.DATE, help="Date of the night. Default: the latest.")
 @o.CONFIGS
 @o.results_option()
 @o.formats("text", "json", "csv", "md")

@@ -35,9 +35,9 @@ def _way(name: str, help: str, usual: bool = True) -> Any:
 
 
 _WAYS = (
-    _way("both", "The client sends, then the server (default).", usual=False),
-    _way("forward", "The client sends."),
-    _way("reverse", "The server sends."),
+    _way("both", "First the client sends, then the server: the default without --bdp.", usual=False),
+    _way("forward", "Only the client sends. Default: first it, then the server."),
+    _way("reverse", "Only the server sends."),
     _way("bidir", "Both send at the same time."),
 )
 

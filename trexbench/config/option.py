@@ -242,12 +242,12 @@ PYTHON_ONLY, USUAL = Form(python_only=True), Form(usual=True)
 class CommonOptions:
     """Options of every measurement.
 
-    sim: Simulate the sender and the DUT (by its config's twin). Results are marked as simulated.
-    configs_dir: Directory of the DUT configs.
-    prefix: Prefix of the lab's namespaces, to run labs side by side: tbx2. Default: from the DUT's config.
-    speedup: With --sim: simulated seconds per real second ({speedup:g}).
-    seed: With --sim: seed of the noise; default: from the twin.
-    label: Word stored with {kept}, to search and compare by: kernel-6.18.
+    sim: Simulate the sender and the DUT (by the twin in its config). Results are marked.
+    configs_dir: Directory of the DUT configs. Default: $TREXBENCH_DUT_CONFIGS, else ./dut_configs and those shipped.
+    prefix: Prefix of the lab's namespaces, to run labs side by side: tbx2. Default: the DUT config's.
+    speedup: With --sim: simulated seconds per real second. Default: {speedup:g}.
+    seed: With --sim: seed of the noise. Default: the twin's; in suites 1.
+    label: Word stored with {kept}, to search and compare by, as kernel-6.18.
     """
 
     heading: ClassVar[Heading] = Heading.THROUGH

@@ -23,10 +23,11 @@ METHODS = {"continuous": "search", "mlrsearch": "mlrsearch"}
 class TesterChoice:
     """The tester that is used; None: as in the DUT's config, or its lab's.
 
-    server: The TRex server{server}.
-    rpc_port: Its RPC port (4501).
-    pub_port: Its event port (4500).
-    trex_dir: A TRex installation: its client is used, and in a lab its server.
+    server: Host of the TRex server{server}.
+    rpc_port: RPC (sync) port of the TRex server. Default: the DUT config's, else 4501.
+    pub_port: Event (async) port of the TRex server. Default: the DUT config's, else 4500.
+    trex_dir: Directory of a TRex installation: its client is used, and in a lab its server. Default:
+        $TREXBENCH_TREX_DIR, else the client installed with trexbench.
     """
 
     heading: ClassVar[o.Heading] = o.Heading.THROUGH
@@ -41,10 +42,10 @@ class TesterChoice:
 class Target(TesterChoice):
     """A DUT as a user names it, and the tester that knows MACs that the config lacks.
 
-    configs_dir: The directory of the DUT configs.
-    prefix: Of the lab's namespaces, for labs side by side: tbx2. Default: as the DUT's config says.
-    variant: One of the variants in the DUT's config; none, the default: without any.
-    rx_queues: Receive queues per port: one of the counts in the DUT's config.
+    configs_dir: Directory of the DUT configs. Default: $TREXBENCH_DUT_CONFIGS, else ./dut_configs and those shipped.
+    prefix: Prefix of the lab's namespaces, to run labs side by side: tbx2. Default: the DUT config's.
+    variant: Variant of the DUT, one that its config describes. Default: none, the DUT without any.
+    rx_queues: Receive queues per port, one of the numbers in the DUT's config. Default: the first of them.
     """
 
     name: Annotated[str, o.PYTHON_ONLY] = field(kw_only=False)
@@ -60,14 +61,15 @@ class Case:
 
     dut: The device under test: a name in dut_configs/, or a file.
     mode: What to send: var2-1514b, var2-imix, var2-64b, 1flow-64b, var2-<n>b with frames of n bytes, or an alias.
-    profile: An STL profile of your own instead of a mode.
+    profile: File of an STL profile, to send that instead of a mode.
     tunables: Tunables of the mode or profile: size=128,vm=random.
-    bidir: Bidirectional: both ports send at once; default: unidirectional, first port to second.
-    ports: The tester's ports, in pairs; default: as in the DUT's config.
-    rx_queues: Receive queues per port: one of the counts in the DUT's config.
-    variant: One of the variants in the DUT's config; none, the default: without any.
-    wan: A long line behind the DUT: 20ms,1gbit; of TCP with losses, too: loss=0.01%. Default: as the config says.
-    telemetry: When the DUT's own counters are read: before, after and in holds (default), also during the ramp, never.
+    bidir: Send both ways at once. Default: only from the first port of each pair to the second.
+    ports: The tester's ports, in pairs. Default: all in the DUT's config.
+    rx_queues: Receive queues per port, one of the numbers in the DUT's config. Default: the first of them.
+    variant: Variant of the DUT, one that its config describes. Default: none, the DUT without any.
+    wan: Long line behind the DUT: its delay and rate, as 20ms,1gbit. Default: the DUT config's.
+    telemetry: When to read the DUT's own counters: hold (before, after and in holds; the default), ramp (in the ramp,
+        too), or off.
     """
 
     heading: ClassVar[o.Heading] = o.Heading.THROUGH
@@ -88,9 +90,9 @@ class Case:
 class Setup(o.CommonOptions, TesterChoice):
     """Options for runs, the same for all of a night.
 
-    no_apply: Do not configure DUTs; results are marked as not attested.
-    sim: Simulate tester and DUT (its config's twin): no root, no network, no packet. Marked as simulated.
-    force: Take the ports even if somebody else owns them.
+    no_apply: Leave DUTs as they are. Results are marked as not attested.
+    sim: Simulate tester and DUT (by the twin in its config): no root, no network, no packet. Results are marked.
+    force: Take the tester's ports even if somebody else owns them.
     """
 
     apply: bool = True
@@ -133,11 +135,11 @@ class PlanWish:
 class HoldWish(PlanWish):
     """Figures of runs that hold their target.
 
-    hold: Stay at the target for this long (30).
-    warmup: Low rate first, to prove that frames return: 1kpps:10s.
-    loss: More loss than this is bad, per direction (0.1%).
-    windows: N bad windows of 1 s in a row mean saturation (3).
-    sample: Time between samples, 50ms to 10s (1s).
+    hold: Time to stay at the target. Default: 30s.
+    warmup: Low rate at first, and its duration, to prove that frames return. Default: 1kpps:10s.
+    loss: Share of the frames that a direction may lose. Default: 0.1%.
+    windows: Number of windows (of 1 s) in a row with more loss that mean saturation. Default: 3.
+    sample: Time between readings of the tester's counters, 50ms to 10s. Default: 1s.
     """
 
     hold: Annotated[o.Time, o.USUAL] = None
@@ -152,11 +154,12 @@ class HoldWish(PlanWish):
 class RampWish(HoldWish):
     """Figures of ``ramp``.
 
-    ramp_to: Target per direction: 97%, 1.2mpps, 5gbpsl1 ... Default 97 % of line rate:
-        nearer to line rate a generator's own queues overflow, and its losses look like the DUT's.
-    ramp_duration: From zero to the target (600).
-    confirm: After saturation, hold the last good rate again this long (10; 0: no).
-    latency: Then measure latency at 10, 50 and 90 % of the throughput found, for so long each (10s; default: off).
+    ramp_to: Highest rate per direction, as 1.2mpps or 5gbpsl1. Default: 97% of line rate; nearer to it the generator's
+        own queues overflow, which looks like loss in the DUT.
+    ramp_duration: Time from zero to that rate. Default: 600s.
+    confirm: Duration of the trial that confirms the rate found. Default: 10s; 0: no trial, and no recheck.
+    latency: Then measure latency at 10, 50 and 90 % of the throughput, for this long each; without TIME: 10s. Default:
+        off.
     stop_on_saturation: End the ramp once every direction is saturated.
     """
 
@@ -171,15 +174,18 @@ class RampWish(HoldWish):
 class SearchWish(PlanWish):
     """Figures of ``search``.
 
-    ramp_to: Target per direction: 97%, 1.2mpps, 5gbpsl1 ... Default 97 % of line rate:
-        nearer to line rate a generator's own queues overflow, and its losses look like the DUT's.
-    loss: Goals: the most that may be lost, each with a throughput of its own. 0,0.5% is NDR and PDR. Default: 0.1%.
-    width: How narrow each goal's interval is to be, as a share of the rate (0.5%).
-    warmup: Low rate first, to prove that frames return: 1kpps:2s.
-    confirm: At last hold the first goal's rate this long and count what a packet costs the DUT (5; 0: no).
-    soak: Hold it this long instead, for a DUT that slows down when it is hot, or a policer's burst (60s; suites do).
-    method: continuous: the traffic never stops. mlrsearch: FD.io's own library with CSIT's settings, in trials with
-        silence between them; it takes several times as long.
+    ramp_to: Highest rate per direction, as 1.2mpps or 5gbpsl1. Default: 97% of line rate; nearer to it the generator's
+        own queues overflow, which looks like loss in the DUT.
+    loss: Goals: shares of the frames that may be lost, each with a throughput of its own; 0,0.5% finds NDR and
+        PDR. Default: 0.1%.
+    width: Width to which each goal's interval is narrowed, as a share of the rate. Default: 0.5%.
+    warmup: Low rate at first, and its duration, to prove that frames return. Default: 1kpps:2s.
+    confirm: Duration of the last trial, of the first goal's rate, in which a packet's cost is counted. Default: 5s; 0:
+        no trial.
+    soak: Duration of that trial instead, for a DUT that slows down when hot, or a policer's burst; without TIME:
+        60s. Default: off.
+    method: Method of searching: continuous never stops the traffic; mlrsearch is FD.io's own library with CSIT's
+        settings, in trials with silence between them, and takes several times as long.
     """
 
     ramp_to: Annotated[o.AnyRate, o.Heading.WHAT] = None
@@ -217,7 +223,7 @@ class EfficiencyWish(PlanWish):
     """Figures of ``efficiency``.
 
     rates: Offered loads per direction, one after the other.
-    hold: How long each rate is held and counted (30).
+    hold: Time for which each rate is held and counted. Default: 30s.
     """
 
     rates: Annotated[Sequence[o.Amount], o.RATES, o.Form(shown=True, usual=True), o.Heading.WHAT] = "1kpps,1%,10%,97%"
@@ -234,8 +240,8 @@ class EfficiencyWish(PlanWish):
 class NightWords(Instead):
     """Options of a night.
 
-    date: The night's date, as in 2026-11-21; default: today's (UTC).
-    retry_after: Pause before a second try after a fault of the tester (10).
+    date: The night's date, as 2026-11-21. Default: today's (UTC).
+    retry_after: Pause before a second try after a fault of the tester. Default: 10s.
     """
 
     date: Annotated[str | None, o.DATE, o.USUAL] = None

@@ -74,23 +74,35 @@ def _interface_names(text: str) -> list[str]:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--interfaces", type=_Read("P0,P1", _interface_names), help="The ports, in order.")
-@click.option("--netns", metavar="NAME", help="Network namespace that holds the interfaces.")
-@click.option("--speed", type=_Read("RATE", parse_speed), help="Port speed (the NIC's, or 10gbps).")
+@click.option("--interfaces", type=_Read("P0,P1", _interface_names), help="Interfaces that are the ports, in order.")
+@click.option("--netns", metavar="NAME", help="Network namespace of the interfaces. Default: that of this process.")
+@click.option(
+    "--speed", type=_Read("SPEED", parse_speed), help="Port speed, as 10gbit. Default: the NIC's, else 10gbit."
+)
 @click.option("--cpu", type=_Read("N,M", _cpus), default="", help="CPUs that send, one for each pair of ports.")
 @click.option("--skb", cls=_Rare, is_flag=True, help="Do without XDP in the drivers: slower, but works with any NIC.")
-@click.option("--rpc-cpu", cls=_Rare, type=int, metavar="N", help="CPU that answers clients (any).")
+@click.option("--rpc-cpu", cls=_Rare, type=int, metavar="N", help="CPU that answers clients. Default: any.")
 @click.option(
     "--limit-pps",
     cls=_Rare,
     type=click.FloatRange(0, min_open=True),
     metavar="PPS",
-    help="Send no faster than this, whatever clients ask for.",
+    help="Frames per second and port that are sent at most, whatever clients ask for.",
 )
-@click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="The ports' neighbours, in order; - for unknown.")
-@click.option("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1).")
-@click.option("--rpc-port", type=_Read("N", _tcp_port), default=DEFAULT_RPC_PORT, help=f"({DEFAULT_RPC_PORT})")
-@click.option("--pub-port", type=_Read("N", _tcp_port), default=DEFAULT_PUB_PORT, help=f"({DEFAULT_PUB_PORT})")
+@click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="Destination MACs of the ports, in order; -: unknown.")
+@click.option("--host", metavar="HOST", default="127.0.0.1", help="Address to listen on. Default: 127.0.0.1.")
+@click.option(
+    "--rpc-port",
+    type=_Read("N", _tcp_port),
+    default=DEFAULT_RPC_PORT,
+    help=f"RPC (sync) port. Default: {DEFAULT_RPC_PORT}.",
+)
+@click.option(
+    "--pub-port",
+    type=_Read("N", _tcp_port),
+    default=DEFAULT_PUB_PORT,
+    help=f"Event (async) port. Default: {DEFAULT_PUB_PORT}.",
+)
 @click.option(
     "--die-with-parent",
     is_flag=True,

@@ -31,12 +31,13 @@ WAYS = {
 class TcpSetup(o.CommonOptions):
     """Options for carrying out a test; None: as the DUT's config says.
 
-    no_apply: Configure neither DUT nor endpoints.
+    no_apply: Leave DUT and endpoints as they are. Results are marked as not attested.
     no_telemetry: Do not read the DUT's counters.
-    variant: A variant of the DUT's config: with a firewall, NAT, ...
-    tunnel: {tunnels}; between client-server or client-dut. Default: as the config says.
-    wan: A long line behind the DUT: 20ms,1gbit; of TCP with losses, too: loss=0.01%. Default: as the config says.
-    sim: Simulate DUT and endpoints (the config's twin). Marked as simulated.
+    variant: Variant of the DUT, one that its config describes. Default: none, the DUT without any.
+    tunnel: Tunnel to send through: {tunnels}; between client-server (default) or client-dut. Default: the DUT config's.
+    wan: Long line behind the DUT: its delay and rate, as 20ms,1gbit, also loss=0.01%, jitter=1ms, queue=2.5mb. Default:
+        the DUT config's.
+    sim: Simulate DUT and endpoints (by the twin in its config). Results are marked.
     """
 
     apply: bool = True
@@ -54,23 +55,23 @@ class TcpSetup(o.CommonOptions):
 class TcpWish:
     """Options of ``tcp``. way, in Python: one of WAYS, which are options of their own on the command line.
 
-    dut: A name in dut_configs/, or a file.
+    dut: The device under test: a name in dut_configs/, or a file.
     bdp: Measure with the hosts' own buffers, then with buffers that fit the bandwidth-delay product of the line.
-    ip: Version of IP. Default: 4, if the endpoints have it.
+    ip: Version of IP. Default: 4, or 6 if the endpoints have no other.
     streams: Number of parallel connections.
-    time: Duration of each leg (60s; with --bdp 10s).
-    interval: Interval between figures (1s).
-    omit: Send for this long first, without counting it (0s).
+    time: Counted duration of each leg. Default: 60s; with --bdp 10s.
+    interval: Time between readings of the hosts. Default: 1s.
+    omit: Time at the start of each leg that is not counted. Default: 0s.
     repeat: Number of times that each leg is measured.
-    ping: Number of echo requests, one a second, before the legs and beside each way (60; with --bdp 10; 0: none).
-    zerocopy: Send without copying, as iperf3 -Z does.
+    ping: Number of echo requests, one a second, before the legs and beside each; 0: none. Default: 60; with --bdp 10.
+    zerocopy: Send without copying (sendfile), as iperf3 -Z does.
     pin: Keep each endpoint's program on one of its CPUs.
-    engine: embedded: needs nothing but python3 on the hosts. iperf3: the program that is installed there.
-    cc: Congestion control: cubic, bbr ... Default: the hosts' own. Repeatable: all legs with each.
-    factor: With --bdp: buffer size in BDPs (2).
+    engine: Program that sends and receives: embedded needs only python3 on the hosts; iperf3 is that installed there.
+    cc: Congestion control, as cubic or bbr; may be repeated: all legs with each. Default: the hosts' own.
+    factor: With --bdp: buffer size in BDPs. Default: 2.
     sweep: With --bdp: buffers of 1/16 to 4 BDPs instead, each double the one before.
-    buffers: Maximum TCP buffer on both hosts for an extra leg, restored afterwards: 52428800, 16.8mb. Repeatable. With
-        --bdp instead of buffers that fit.
+    buffers: Maximum size of both hosts' TCP buffers, as 52428800 or 16.8mb, restored afterwards; may be repeated: all
+        legs with each. With --bdp in place of buffers that fit. Default: as found.
     """
 
     heading: ClassVar[o.Heading] = o.Heading.WHAT
