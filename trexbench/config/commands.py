@@ -27,6 +27,7 @@ def _word(value: Value) -> str:
     return raw
 
 
+@r.takes(title="one or more commands")
 def commands(value: Value) -> Argvs:
     """Read the words of a command, as in [ip, link, show]; a list of such lists; or lines of a CLI."""
     if isinstance(value.raw, str):
@@ -39,6 +40,7 @@ def commands(value: Value) -> Argvs:
     return tuple(commands(item)[0] for item in items) if nested[0] else (r.each_of(items, _word),)
 
 
+@r.takes(title="a command")
 def command(value: Value) -> tuple[str, ...]:
     """Read one command, as its words or as a line of a CLI."""
     first, *others = commands(value)
@@ -50,6 +52,7 @@ def command(value: Value) -> tuple[str, ...]:
 def pattern(*groups: int) -> Callable[[Value], str]:
     """Reader of a regular expression with one of these numbers of groups; none given: any number."""
 
+    @r.takes(**r.ONE_VALUE, title="a pattern")
     def read(value: Value) -> str:
         count, _ = named_groups(value.text())
         if groups and count not in groups:
@@ -59,6 +62,7 @@ def pattern(*groups: int) -> Callable[[Value], str]:
     return read
 
 
+@r.takes(**r.ONE_VALUE, title="a pattern")
 def cpu_pattern(value: Value) -> str:
     """Read a regular expression for one CPU's times, with groups named busy..., idle..., packet..., and cpu."""
     _, names = named_groups(value.text())
@@ -71,11 +75,11 @@ def cpu_pattern(value: Value) -> str:
 class Step:
     """A setting of the DUT."""
 
-    what: Annotated[str, _word]
+    what: Annotated[str, _word]  # its name in plans and facts
     run: Annotated[Argvs, commands]
     """Commands that make the setting."""
     check: Annotated[tuple[str, ...], command]
-    """Command that shows if the setting is made."""
+    """Command whose output shows if the setting is made."""
     matches: Annotated[str, pattern()]
     """Pattern found in the check's output if and only if the setting is made."""
     undo: Annotated[Argvs, commands]
@@ -92,8 +96,8 @@ class Step:
 class Probe:
     """A fact to read back and attest."""
 
-    what: Annotated[str, _word]
-    run: Annotated[tuple[str, ...], command]
+    what: Annotated[str, _word]  # its name among the facts
+    run: Annotated[tuple[str, ...], command]  # command that prints it
     matches: Annotated[str, pattern()]
     """Pattern whose first group, or whole match, is the fact."""
 
@@ -104,8 +108,8 @@ class PacketPatterns:
 
     port: Annotated[int, r.integer(0, 127)]
     """Tester's port that the interface faces."""
-    rx: Annotated[str | None, pattern(1)] = None
-    tx: Annotated[str | None, pattern(1)] = None
+    rx: Annotated[str | None, pattern(1)] = None  # its group is the total of packets received
+    tx: Annotated[str | None, pattern(1)] = None  # its group is the total of packets sent
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ class DropPattern:
 
     name: Annotated[str, _word]
     """Name of the counter; rx or tx in it says at which end of an interface it counts."""
-    matches: Annotated[str, pattern(1)]
+    matches: Annotated[str, pattern(1)]  # its group is the total
     port: Annotated[int | None, r.integer(0, 127)] = None
     """Tester's port that the interface faces; None: the total is the whole DUT's."""
 
@@ -123,13 +127,14 @@ class DropPattern:
 class Counters:
     """A command, and patterns of the counters in its output."""
 
-    run: Annotated[tuple[str, ...], command]
+    run: Annotated[tuple[str, ...], command]  # command that prints them
     packets: Annotated[tuple[PacketPatterns, ...], list_of("port", section(PacketPatterns, "packets of a port"))] = ()
     drops: Annotated[tuple[DropPattern, ...], list_of("counter", section(DropPattern, "a drop counter"))] = ()
     cpus: Annotated[str | None, cpu_pattern] = None
-    """Pattern of one CPU's times, with groups named busy..., idle..., packet..., and cpu."""
+    """Pattern that matches once for each CPU, in units of ``tick``. Groups: ``cpu`` is its number; ``idle...``,
+    ``busy...`` and ``packet...`` (busy with packets) are times, which add up to the whole."""
     time: Annotated[str | None, pattern(1)] = None
-    """Pattern of the DUT's clock, in seconds."""
+    """Pattern whose group is the DUT's clock in seconds, so that rates are exact."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +145,9 @@ class CommandsSettings:
     verify: Annotated[tuple[Probe, ...], list_of("reading", section(Probe, "a reading"))] = ()
     counters: Annotated[tuple[Counters, ...], list_of("command", section(Counters, "counters"))] = ()
     identity: Annotated[Probe | None, section(Probe, "an identity")] = None
-    """Fact that changes whenever the DUT restarts."""
+    """Fact that changes whenever the DUT restarts, which undoes all settings that do not last; None: it is taken not
+    to restart."""
     clock_hz: Annotated[float | None, r.clock, "clock"] = None
-    """Clock rate of the CPUs."""
+    """Clock rate of the CPUs, without which there are no cycles per packet."""
     tick_s: Annotated[float, r.seconds, "tick"] = 0.01
-    """Unit of the CPUs' times."""
+    """Unit of the CPUs' times that ``cpus`` finds."""

@@ -9,10 +9,11 @@ import ast
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from inspect import getsource
 from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, get_type_hints
 
 from .fleet import Fleet
@@ -54,15 +55,33 @@ def _of_section(cls: Any, sections: dict[str, object]) -> dict[str, object]:
     return {"$ref": f"#/definitions/{cls.__name__}"}
 
 
-def _meanings(cls: type) -> dict[str, dict[str, object]]:
-    """Return the descriptions of a class's fields: the string below each, in this class or its bases."""
-    meanings: dict[str, dict[str, object]] = {}
+def _meanings(cls: Any) -> dict[str, dict[str, object]]:
+    """Return what an editor shows of a class's fields: their notes, in this class or its bases, and plain defaults."""
+    meanings: dict[str, dict[str, object]] = {field.name: _default(field.default) for field in fields(cls)}
     for base in reversed(cls.__mro__[:-1]):
-        (tree,) = ast.parse(getsource(base)).body
-        for field, text in pairwise(getattr(tree, "body", [])):
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                meanings[ast.unparse(field.target)] = {"description": _of_keys(str(text.value.value))}
+        for name, note in notes_of(base).items():
+            meanings.setdefault(name, {})["description"] = _of_keys(note)
     return meanings
+
+
+def _default(value: object) -> dict[str, object]:
+    """Return a default as the file would state it; empty for one that no file can, or that is nothing."""
+    is_plain = isinstance(value, (str, int, float)) and value != "" and not re.search(r"\de", str(value))
+    return {"default": value} if is_plain else {}
+
+
+def notes_of(cls: type) -> dict[str, str]:
+    """Map what a class itself declares to its note: the text below a field, or the comment behind it or a member."""
+    source, notes = dedent(getsource(cls)), dict[str, str]()
+    body: list[ast.stmt] = getattr(ast.parse(source).body[0], "body", [])
+    for field, below in pairwise([*body, None]):
+        if isinstance(field, (ast.AnnAssign, ast.Assign)):
+            note = source.splitlines()[(field.end_lineno or 0) - 1].partition("  # ")[2]
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                note = str(below.value.value)
+            if note:
+                notes[ast.unparse(field.target if isinstance(field, ast.AnnAssign) else field.targets[0])] = note
+    return notes
 
 
 def _of_keys(text: str) -> str:

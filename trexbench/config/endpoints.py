@@ -25,51 +25,56 @@ class TransportConfig:
     """Access to a host: a DUT, or an endpoint of TCP tests."""
 
     type: Annotated[str, r.choice("netns", "local", "ssh", "cli", "console")]
-    """``netns``: a namespace. ``local``: this machine. ``ssh``: a shell on a host. ``cli``: a prompt behind ssh.
-    ``console``: that of a lab's virtual machine."""
+    """``netns``: a network namespace of this machine. ``local``: this machine. ``ssh``: a shell on a host. ``cli``: a
+    prompt behind ssh, without a shell. ``console``: that of a lab's virtual machine."""
     namespace: Annotated[str | None, r.namespace] = None
-    """Name of the namespace, or of the lab's virtual machine."""
+    """Name of the namespace; in a lab unset, as ``lab.prefix`` decides it."""
     host: Annotated[str | None, r.host] = None
     """Address, or a name of your ssh config, which also decides user and port where they are not given."""
-    user: Annotated[str | None, r.user] = None
-    port: Annotated[int | None, r.integer(1, 65535)] = None
+    user: Annotated[str | None, r.user] = None  # login of ssh
+    port: Annotated[int | None, r.integer(1, 65535)] = None  # port of ssh
     platform: Annotated[str | None, r.platform] = None
-    """Netmiko's name for the system behind the prompt."""
+    """Netmiko's name for the system behind the prompt of ``cli``: mikrotik_routeros."""
     password_env: Annotated[str | None, r.variable] = None
     """Environment variable with the password, for ``cli``."""
     password_file: Annotated[str | None, r.path] = None
-    """File with the password, for ``cli``."""
+    """File whose first line is the password, for ``cli``."""
     key_file: Annotated[str | None, r.path] = None
-    """Private key, for ``cli``."""
+    """Private key without a passphrase, for ``cli``; with no key or password named, your agent and keys are tried."""
     refusal: Annotated[str | None, pattern()] = None
-    """Pattern of what the device prints when it refuses a command, since commands at a prompt have no exit code."""
+    """Pattern of what the device prints when it refuses a command, since those at a prompt have no exit code."""
 
 
 @dataclass(frozen=True)
 class TunnelParts:
-    """Parts of a tunnel by name, in the words of parse_tunnel."""
+    """Parts of a tunnel, each as in --tunnel."""
 
-    kind: Annotated[str, r.choice(*KINDS)]
+    kind: Annotated[str, r.choice(*KINDS)]  # see docs/tcp.md; none: no tunnel
     between: Annotated[str | None, r.text] = None
-    mtu: Annotated[str | None, r.text] = None
+    """Its ends: ``client-server`` or ``client-dut``; unset: the first, or the DUT and the server (6in4)."""
+    mtu: Annotated[str | None, r.text] = None  # of packets inside, 576 to 9000; unset: what the line leaves
     cipher: Annotated[str | None, r.text] = None
+    """AES-256-GCM (unset), AES-128-GCM, or for openvpn CHACHA20-POLY1305; only openvpn and ipsec have a choice."""
 
 
 @dataclass(frozen=True)
 class WanParts:
-    """Parts of a WAN by name, in the words of parse_wan."""
+    """Parts of a WAN, each as in --wan."""
 
-    delay: Annotated[str | None, r.text] = None
-    rate: Annotated[str | None, r.text] = None
+    delay: Annotated[str | None, r.text] = None  # 20ms: added to the round trip, half each way; 10s at most
+    rate: Annotated[str | None, r.text] = None  # 1gbit: each way, of Ethernet frames without FCS; unset: no limit
     queue: Annotated[str | None, r.text] = None
-    loss: Annotated[str | None, r.text] = None
+    """2.5mb: bytes that wait for the rate before frames are dropped; unset: the BDP, at least 10 ms at the rate."""
+    loss: Annotated[str | None, r.text] = None  # 0.01%: share lost at random each way, half at most
     jitter: Annotated[str | None, r.text] = None
+    """1ms: most by which a packet's delay differs each way, order kept; half of the delay at most."""
 
 
 tunnel = r.by_parts(TunnelParts, "a tunnel", lambda text: str(parse_tunnel(text)))
 wan = r.by_parts(WanParts, "a WAN", parse_wan)
 
 
+@r.takes(type="array", items=r.interface, minItems=2, maxItems=2)
 def _two(value: Value) -> tuple[str, ...]:
     interfaces = r.each_of(value.items("interface"), r.interface)
     if len(set(interfaces)) != 2 or len(interfaces) != 2:
@@ -81,7 +86,7 @@ def _two(value: Value) -> tuple[str, ...]:
 class WanHost:
     """A Linux host in the path that makes the WAN in the DUT's place: a bridge, set up by hand."""
 
-    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]  # as root, by netns, local or ssh
     interfaces: Annotated[tuple[str, ...], _two]
     """Both interfaces of the path, each of which delays the frames that it sends."""
 
@@ -90,9 +95,9 @@ class WanHost:
 class PppoeConfig:
     """Credentials of a router that dials in to the server, the provider."""
 
-    user: Annotated[str, r.pattern(_WORD, "a user's name", "router@provider")]
+    user: Annotated[str, r.pattern(_WORD, "a user's name", "router@provider")]  # with which it logs in
     secret_env: Annotated[str, r.variable]
-    """Environment variable with the secret."""
+    """Environment variable with the secret, which is stored nowhere."""
     service: Annotated[str, r.pattern(_WORD, "a service's name", "internet")] = ""
     """Service name that it may ask for; empty: it asks for none."""
 
@@ -107,25 +112,25 @@ class PppoeConfig:
 
 @dataclass(frozen=True)
 class End:
-    """An interface and its addresses, at most one per family."""
+    """An interface and its addresses."""
 
-    interface: Annotated[str, r.interface]
-    addresses: Annotated[tuple[Interface, ...], r.interface_addresses, "address"]
+    interface: Annotated[str, r.interface]  # its name on the host, or on the DUT
+    addresses: Annotated[tuple[Interface, ...], r.interface_addresses, "address"]  # at most one per family
 
 
 @dataclass(frozen=True)
 class EndpointConfig(End):
     """A host, and its cable to the DUT."""
 
-    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]  # by netns, local or ssh
     dut: Annotated[End | None, section(End, "the DUT's side")] = None
-    """DUT's end of the cable, which a driver that knows Linux configures; its addresses are this host's next hops."""
+    """DUT's end of the cable, which driver linux configures; its addresses are this host's next hops."""
     gateway: Annotated[tuple[Address, ...], r.addresses] = ()
-    """Next hop at a router that is taken as it is."""
+    """Next hop, in place of ``dut``, where the router's end is set up by hand."""
     bypass: Annotated[End | None, section(End, "a bypass")] = None
     """This host's end of a cable that leads to the other host without the DUT."""
     cpus: Annotated[tuple[int, ...], r.integers(0, 4095)] = ()
-    """CPUs on which its programs run; empty: any."""
+    """CPUs on which its programs run; none: any, in a lab those that do not forward."""
 
     @property
     def hops(self) -> tuple[Address, ...]:
@@ -142,7 +147,7 @@ class EndpointsConfig:
     server: Annotated[EndpointConfig, section(EndpointConfig, "an endpoint")]
     """Host that accepts the connections."""
     tunnel: Annotated[str, tunnel] = NO_TUNNEL
-    """Tunnel as written for --tunnel: wireguard, or 6in4,dut-server."""
+    """Tunnel that tests go through; text as for --tunnel, or its parts."""
     pppoe: Annotated[PppoeConfig | None, section(PppoeConfig, "PPPoE")] = None
     """Credentials of a router that dials in to the server by itself; None: it does not."""
 

@@ -89,15 +89,16 @@ class Fleet:
         tuple[FleetTester, ...], r.list_of("tester", r.section(FleetTester, "a tester"), lambda tester: tester.name)
     ]
     duts: Annotated[tuple[str, ...], r.list_of("DUT", _DUT, str)]
-    """Names of the DUTs' configs."""
+    """Names of the DUTs' configs in dut_configs."""
     links: Annotated[tuple[Link, ...], r.list_of("link", read_link, str)]
-    """Pairs of a tester's port, a DUT's interface and a switch's port; a DUT's link to a switch also has a VLAN."""
+    """Cables, each as its two ends: a tester's port (t1:0), a DUT's interface (netgate-vpp:ix0) or a switch's port
+    (sw1:p5); between a DUT and a switch with the DUT's VLAN as the third."""
     lease_s: Annotated[float, r.seconds, "lease"] = 30.0
     """Length of a DUT's lease, within which the traffic of a tester that is cut off ends."""
     scheduler: Annotated[str | None, _ADDRESS] = None
-    """Address at which testers and nights meet; without it, testers are processes of one machine."""
+    """Address at which testers and nights meet: tls://HOST:8786; without it, the file serves --sim only."""
     certificates: Annotated[str | None, r.path] = None
-    """Directory of ca.pem, cert.pem and key.pem."""
+    """Directory of ca.pem, cert.pem and key.pem; None: that which TREXBENCH_FLEET_CERTIFICATES names."""
     switches: Annotated[
         tuple[FleetSwitch, ...], r.list_of("switch", r.section(FleetSwitch, "a switch"), lambda switch: switch.name)
     ] = ()

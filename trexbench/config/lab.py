@@ -23,11 +23,11 @@ _CPUS = r.or_word(("auto", "any"), r.integers(0, 4095))
 class ConsoleLogin:
     """Login at a console that asks for a name and a password, and the way from there to a POSIX shell as root."""
 
-    user: Annotated[str, r.user]
+    user: Annotated[str, r.user]  # name with which it logs in
     password_env: Annotated[str | None, r.variable] = None
-    """Environment variable with the password; the password is empty without this and password_file."""
+    """Environment variable with the password; the password is empty without this and ``password_file``."""
     password_file: Annotated[str | None, r.path] = None
-    """File with the password."""
+    """File whose first line is the password."""
     then: Annotated[tuple[str, ...], r.list_of("line", r.pattern(r"[ -~]+", "a line to type", "sudo -i", 200))] = ()
     """Lines to type, each at a prompt."""
 
@@ -72,7 +72,7 @@ class LabEndpoints:
 
     offloads: Annotated[str | None, r.choice("full", "mtu", "packet")] = None
     """``full`` (frames of up to 64 KB, the default of hosts and veth), ``mtu`` (endpoints send no frame longer than the
-    MTU; the router may merge them by GRO) or ``packet`` (frames are neither merged nor split anywhere). None: ``full``,
+    MTU; the router may merge them by GRO) or ``packet`` (frames are neither merged nor split anywhere); None: ``full``,
     or ``mtu`` with a line."""
     line_bps: Annotated[float | None, r.speed, "line"] = None
     """L1 rate of each endpoint's cable; None: unlimited."""
@@ -86,7 +86,7 @@ class LabEndpoints:
 class LabConfig:
     """A DUT in network namespaces on this machine."""
 
-    prefix: Annotated[str, r.prefix] = "tbx"
+    prefix: Annotated[str, r.prefix] = "tbx"  # of its namespaces' names, ``tbx-tester`` and ``tbx-dut``
     sender_cpu: Annotated[int | str, _CPU] = "auto"
     """Core of the generator's packet engine; ``auto`` is the first usable core, ``any`` does not pin."""
     router_cpus: Annotated[tuple[int, ...] | str, _CPUS] = "auto"
@@ -94,8 +94,8 @@ class LabConfig:
     harness_cpu: Annotated[int | str, _CPU] = "auto"
     """Core of trexbench itself; ``auto`` keeps it off the router's cores, ``any`` does not pin."""
     steer: Annotated[str, r.choice("cpumap", "rps", "none")] = "cpumap"
-    """Path of received frames to router_cpus, since veth has no interrupt of its own: ``cpumap`` (a queue that a kernel
-    thread on the first of them empties), ``rps`` (receive packet steering) or ``none``."""
+    """Path of received frames to router_cpus, since veth has no interrupt of its own: ``cpumap`` (queues that a kernel
+    thread on each of them empties), ``rps`` (receive packet steering) or ``none``: they stay on the sender's core."""
     threaded: Annotated[bool, r.boolean] = False
     """Run NAPI of the DUT's interfaces in kernel threads, pinned to router_cpus."""
     gro: Annotated[bool, r.boolean] = True
@@ -105,9 +105,9 @@ class LabConfig:
     on router_cpus; or nothing: in a ``bypass`` the tester's ports are cabled together, to calibrate it."""
     vm: Annotated[LabVm, section(LabVm, "a virtual machine")] = field(default_factory=LabVm)
     queues: Annotated[int, r.integer(1, 64)] = 1
-    """Receive and transmit queues of every veth."""
+    """Receive and transmit queues of every veth, unless the run asks for another number."""
     txqueuelen: Annotated[int, r.integer(0, 1_000_000)] = 1000
-    """Length of the transmit queue of every veth, or of a virtual machine's TAPs."""
+    """Length in frames of the transmit queue of every veth, or of a virtual machine's TAPs."""
     mtu: Annotated[int, r.integer(576, 65535)] = 1500
     """MTU of every veth."""
     sender_limit_pps: Annotated[float | None, r.pps, "sender_limit"] = None

@@ -62,31 +62,31 @@ MOST_WINDOWS = 1000
 class Neighbour:
     """The tester's end of a cable, as the DUT is to see it."""
 
-    addresses: Annotated[tuple[Address, ...], r.addresses, "address"]
+    addresses: Annotated[tuple[Address, ...], r.addresses, "address"]  # one for each of the port's, in its network
     mac: Annotated[str | None, r.mac_or_tester] = None
-    """MAC address; None for the tester's own port MAC."""
+    """Its MAC address; ``tester``, as None: that of the tester's port, which the TRex server is asked for."""
     pinned: bool = True
     """True if it answers no ARP, so that the DUT needs a static entry; a host that answers needs none."""
 
 
 @dataclass(frozen=True)
 class Cable:
-    """A cable between a port of the tester and an interface of the DUT."""
+    """A cable between a port of the tester and an interface of the DUT; drivers commands and none need no more."""
 
-    tester: Annotated[int, r.integer(0, 127)]
+    tester: Annotated[int, r.integer(0, 127)]  # the tester's port, by its number in TRex
     interface: Annotated[str, r.interface] = ""
-    """The DUT's interface, named where anything needs it."""
+    """The DUT's interface; drivers commands and none need it only in labs and fleets."""
     vlan: Annotated[tuple[int, ...], r.vlans] = ()
-    """VLAN tags that all frames on the cable have, outer first."""
+    """VLAN tags that all frames on the cable have: one (802.1Q), or outer (802.1ad) and inner; as many on all ports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Port(Cable):
-    """A cable whose end at the DUT a driver configures."""
+    """A cable whose end at the DUT a driver configures: linux, pfsense or vpp."""
 
     interface: Annotated[str, r.interface] = field()
     addresses: Annotated[tuple[Interface, ...], r.interface_addresses, "address"]
-    """At most one address per family; with VLAN tags, those of the VLAN."""
+    """The DUT's own, at most one per family; with VLAN tags, those of the VLAN."""
     neighbour: Annotated[Neighbour, section(Neighbour, "a neighbour")]
     """The tester's end, with one address in the network of each of the port's."""
 
@@ -116,45 +116,54 @@ def _cable(value: Value) -> Cable:
 class Route:
     """A static route of the DUT."""
 
-    to: Annotated[Network, r.network]
-    """Network behind the tester."""
-    via: Annotated[Address, r.address]
+    to: Annotated[Network, r.network]  # network behind the tester, to which its frames go
+    via: Annotated[Address, r.address]  # next hop: the address of a neighbour
 
 
 @dataclass(frozen=True)
 class GeneratorConfig:
     """Address at which the STL server (TRex or the embedded one) listens."""
 
-    server: Annotated[str, r.host] = "127.0.0.1"
-    rpc_port: Annotated[int, r.integer(1, 65535)] = 4501
-    pub_port: Annotated[int, r.integer(1, 65535)] = 4500
+    server: Annotated[str, r.host] = "127.0.0.1"  # its host
+    rpc_port: Annotated[int, r.integer(1, 65535)] = 4501  # TRex's sync port, for commands
+    pub_port: Annotated[int, r.integer(1, 65535)] = 4500  # TRex's async port, for events
 
 
 @dataclass(frozen=True)
 class PlanDefaults:
-    """Defaults of this DUT's runs, overridden by the command line; None: trexbench's own default."""
+    """Figures of a DUT's runs; those of a suite, and options, take their place; None: the default."""
 
     warmup: Annotated[Rate | None, r.warmup(0, parse_rate)] = None
     warmup_s: Annotated[float | None, r.warmup(1, parse_duration), "warmup"] = None
-    """Rate and duration of the warm-up, as in 1kpps:10s."""
+    """Rate and duration of the warm-up, which proves that frames return. Default: 1kpps:10s (of a search 2s)."""
     ramp_to: Annotated[Rate | None, r.rate] = None
+    """Highest rate per direction of a ramp or search. Default: 97% of line rate."""
     ramp_s: Annotated[float | None, r.seconds, "ramp_duration"] = None
+    """Time in which a ramp rises from zero to that rate. Default: 600s."""
     hold_s: Annotated[float | None, r.seconds, "hold"] = None
+    """Time at that rate, or at each rate of ``efficiency``; a search has none. Default: 30s."""
     confirm_s: Annotated[float | None, r.seconds, "confirm"] = None
+    """Time of the trial that confirms the rate found; 0: no trial, and no recheck. Default: 10s (of a search 5s)."""
     soak_s: Annotated[float | None, r.seconds, "soak"] = None
+    """Time of a search's trial where that is longer than ``confirm``. Default: 0 (in suites 60s)."""
     latency_s: Annotated[float | None, r.seconds, "latency"] = None
+    """Time for which a ramp measures latency at each of 10, 50 and 90 % of the throughput. Default: 0, not at all."""
     drain_s: Annotated[float | None, r.seconds, "drain"] = None
+    """Silence after traffic, in which frames come back. Default: 1s."""
     sample_s: Annotated[float | None, r.seconds, "sample"] = None
+    """Time between readings of the tester's counters, 50ms to 10s. Default: 1s (of a search 500ms)."""
     window_s: Annotated[float | None, r.seconds, "window"] = None
+    """Time over which each loss is judged, one sample at least. Default: 1s (of a search's ramp 500ms)."""
     loss: Annotated[float | None, r.share] = None
-    """Highest share of frames that may be lost."""
-    windows: Annotated[int | None, r.integer(1, MOST_WINDOWS)] = None
-    """Number of bad windows in a row that mean saturation."""
+    """Share of the frames that a direction may lose. Default: 0.1%."""
+    windows: Annotated[int | None, r.integer(1, 1000)] = None
+    """Number of windows in a row with more loss that mean saturation. Default: 3."""
     stop_on_saturation: Annotated[bool | None, r.boolean] = None
+    """End a ramp once every direction is saturated. Default: false."""
     goals: Annotated[tuple[float, ...] | None, r.list_of("share", r.share, str)] = None
-    """Shares of loss that a search finds a throughput for."""
+    """Shares of loss that a search finds a throughput for, as its --loss; the first takes the place of ``loss``."""
     width: Annotated[float | None, r.share] = None
-    """Width of a search's intervals, as a share of the rate."""
+    """Width to which a search narrows each interval, as a share of the rate. Default: 0.5%."""
     ignored: tuple[str, ...] | None = None
     """Lines about keys of REMOVED that the file has."""
 
@@ -179,17 +188,20 @@ class DutConfig:
     """Name of the file without its ending."""
     file: Path
     driver: Annotated[str, r.choice(*DRIVERS)]
+    """System that trexbench sets up and reads; ``commands``: one that it knows by ``commands`` of this file only;
+    ``none``: it is set up by hand, and not reached."""
     cables: Annotated[tuple[Cable, ...], r.list_of("port", _cable), "ports"] = ()
-    """Cables to the tester; required unless there are endpoints."""
+    """Cables to the tester, of which neighbours in the list form pairs; required unless there are endpoints."""
     transport: Annotated[TransportConfig, section(TransportConfig, "a transport")] = field(
         default_factory=lambda: TransportConfig(UNREACHED)
     )
+    """Access to the DUT; required unless the driver is ``none``."""
     routes: Annotated[tuple[Route, ...], r.list_of("route", section(Route, "a route"))] = ()
-    description: Annotated[str, r.text] = ""
+    description: Annotated[str, r.text] = ""  # for lists and reports
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
     """Line rate (L1 bit/s) where it is lower than that of the tester's ports; None: as theirs."""
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
-    """Numbers of receive queues per port that it is measured with."""
+    """Numbers of receive queues per port that it can be measured with, the default first; none: they stay as found."""
     generator: Annotated[GeneratorConfig, section(GeneratorConfig, "a generator")] = field(
         default_factory=GeneratorConfig
     )
@@ -207,12 +219,12 @@ class DutConfig:
     endpoints: Annotated[EndpointsConfig | None, section(EndpointsConfig, "endpoints")] = None
     """Hosts that test it with TCP."""
     wan: Annotated[Wan | None, wan] = None
-    """WAN between the endpoints, or the tester's ports."""
+    """Long line behind the DUT, between the endpoints or the tester's ports; text as for --wan, or its parts."""
     wan_host: Annotated[WanHost | None, section(WanHost, "a WAN host")] = None
     """Host that makes the WAN in the DUT's place."""
-    variants: Annotated[tuple[tuple[str, Variant], ...], variants] = ()
+    variants: Annotated[tuple[tuple[str, Variant], ...], variants] = ()  # by the name that --variant takes
     twin: Annotated[TwinSpec | None, section(TwinSpec, "a twin")] = None
-    notes: Annotated[str, r.text] = ""
+    notes: Annotated[str, r.text] = ""  # free text, which ``dut show`` prints
     text: str = ""
     variant: str | None = None
     """Variant that this is, see with_variant; None: without any."""

@@ -91,7 +91,7 @@ def pattern(regex: str, what: str, example: str, longest: int = 64) -> Callable[
     """Reader of text that matches the regular expression. what: description of such a text."""
     compiled = re.compile(regex)
 
-    @takes(**ONE_VALUE, pattern=f"^(?:{regex})$", maxLength=longest)
+    @takes(**ONE_VALUE, title=what, pattern=f"^(?:{regex})$", maxLength=longest)
     def read(value: Value) -> str:
         raw = value.text()
         if not compiled.fullmatch(raw) or len(raw) > longest:
@@ -224,6 +224,7 @@ def _no_ip(raw: str, what: str, v4: str, v6: str) -> ConfigError:
     return ConfigError(f"{raw[:80]!r} is not an {family} {what}", f"write it as {example}")
 
 
+@takes(**ONE_VALUE, title="an address")
 def address(value: Value) -> Address:
     try:
         return ipaddress.ip_address(value.text())
@@ -236,6 +237,7 @@ def is_host(address: Address, network: Network) -> bool:
     return network.num_addresses <= 2 or address not in (network.network_address, network.broadcast_address)
 
 
+@takes(**ONE_VALUE, title="an address with its prefix length")
 def interface_address(value: Value) -> Interface:
     """Read a host's address with its prefix length."""
     raw = value.text()
@@ -252,6 +254,7 @@ def interface_address(value: Value) -> Interface:
     return own
 
 
+@takes(**ONE_VALUE, title="a network")
 def network(value: Value) -> Network:
     raw = value.text()
     try:
@@ -317,6 +320,7 @@ def vlans(value: Value) -> tuple[int, ...]:
     return tags
 
 
+@takes(**ONE_VALUE, title="a MAC address, or tester")
 def mac_or_tester(value: Value) -> str | None:
     """Read a unicast MAC address, in lower case; None for the word ``tester``."""
     raw = value.text().lower()
@@ -329,14 +333,15 @@ def mac_or_tester(value: Value) -> str | None:
     return raw
 
 
-def _parsed(parse: Callable[[str], T]) -> Callable[[Value], T]:
-    return takes(**ONE_VALUE)(lambda value: parse(value.text()))
+def _parsed(parse: Callable[[str], T], what: str) -> Callable[[Value], T]:
+    return takes(**ONE_VALUE, title=what)(lambda value: parse(value.text()))
 
 
-speed, rate = _parsed(parse_speed), _parsed(parse_rate)
-seconds, share = _parsed(parse_duration), _parsed(parse_share)
+speed, rate = _parsed(parse_speed, "a speed"), _parsed(parse_rate, "a rate")
+seconds, share = _parsed(parse_duration, "a time"), _parsed(parse_share, "a share")
 
 
+@takes(**ONE_VALUE, title="a clock rate")
 def clock(value: Value) -> float:
     """Read a clock rate in Hz."""
     raw = value.text()
@@ -346,6 +351,7 @@ def clock(value: Value) -> float:
     return float(match["number"]) * {"m": 1e6, "g": 1e9}[match["scale"]]
 
 
+@takes(**ONE_VALUE, title="a rate in pps")
 def pps(value: Value) -> float:
     limit = rate(value)
     if limit.unit != "pps":
@@ -356,7 +362,7 @@ def pps(value: Value) -> float:
 def warmup(half: int, parse: Callable[[str], T]) -> Callable[[Value], T]:
     """Reader of the first half of ``1kpps:10s`` (0), or the second (1)."""
 
-    @takes(**ONE_VALUE)
+    @takes(**ONE_VALUE, title="a rate and a time")
     def read(value: Value) -> T:
         halves = value.text().split(":", 1)
         if len(halves) < 2:

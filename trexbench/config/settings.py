@@ -29,6 +29,7 @@ def sysctls(setting: Callable[[Value], str]) -> Callable[[Value], tuple[tuple[st
     return r.pairs("kernel setting", _SYSCTL, "net.core.netdev_max_backlog", setting)
 
 
+@r.takes(anyOf=[_URL])
 def _url_without_secrets(value: Value) -> str:
     # The config is stored with every result, and errors in it are printed.
     if re.search("[@?#]", value.text()):
@@ -37,6 +38,7 @@ def _url_without_secrets(value: Value) -> str:
     return _URL(value)
 
 
+@r.takes(type="array", items=_WORD)
 def _command(value: Value) -> tuple[str, ...]:
     words = r.list_of("word", _WORD)(value)
     if not words:
@@ -44,6 +46,7 @@ def _command(value: Value) -> tuple[str, ...]:
     return words
 
 
+@r.takes(type="array", items=r.ONE_VALUE)
 def _placements(value: Value) -> tuple[tuple[int, int, int], ...]:
     placements = []
     for item in value.items("placement"):
@@ -61,17 +64,17 @@ class LinuxSettings:
     """Settings of a Linux DUT besides addresses and routes; ``keep`` leaves a setting as it is."""
 
     cpus: Annotated[tuple[int, ...], r.integers(0, 4095)] = ()
-    """CPUs that forward; empty: all."""
+    """CPUs that forward, and whose time is counted; none: all."""
     irqbalance: Annotated[str, r.choice("off", KEEP)] = KEEP
     """``off`` stops it for the test."""
     irqs: Annotated[str, r.choice("spread", KEEP)] = KEEP
-    """``spread`` pins the interrupt of queue q of each port to the q-th of cpus."""
+    """``spread`` pins the interrupt of queue q of each port to the q-th of ``cpus``."""
     rps: Annotated[str, r.choice("off", "cpus", KEEP)] = KEEP
-    """Receive packet steering: ``off``, or ``cpus`` to spread the frames of every queue over all of cpus."""
+    """Receive packet steering: ``off``, or ``cpus`` to spread the frames of every queue over all of ``cpus``."""
     governor: Annotated[str, _GOVERNOR] = KEEP
     """Frequency governor of every CPU, such as ``performance``."""
     offloads: Annotated[tuple[tuple[str, bool], ...], OFFLOADS] = ()
-    """Features by ethtool's names, on or off."""
+    """Features by the names of ``ethtool -k``, on or off."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +90,13 @@ class VppSettings:
     """
     socket: Annotated[str, _PATH] = "/run/vpp/cli.sock"
     """Socket of VPP's CLI."""
-    startup_conf: Annotated[str, _PATH] = "/etc/vpp/startup.conf"
+    startup_conf: Annotated[str, _PATH] = "/etc/vpp/startup.conf"  # where queues and workers are set
     restart: Annotated[tuple[str, ...], _command] = ("systemctl", "restart", "vpp")
-    """Command that restarts VPP, as a list of words."""
+    """Command that restarts VPP so that they apply: [systemctl, restart, vpp]."""
     workers: Annotated[int | None, r.integer(0, 256)] = None
-    """Threads that forward; None leaves them as they are."""
+    """Number of threads that forward; None leaves it as it is."""
     rx_placement: Annotated[tuple[tuple[int, int, int], ...], _placements] = ()
-    """Queues to move, as (tester's port, queue, worker)."""
+    """Queues to move, as PORT:QUEUE:WORKER: the tester's port, the queue of the interface that faces it, the worker."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class PfsenseSettings:
     """Settings of a pfSense."""
 
     firewall: Annotated[str, r.choice("off", KEEP)] = "off"
-    """``off`` disables pf for the test."""
+    """``off`` disables pf for the test; ``keep`` leaves it alone."""
 
 
 POWER_READERS = {
@@ -129,4 +132,4 @@ class PowerConfig:
     channel: Annotated[int, r.integer(0, 63)] = 0
     """Outlet of the plug."""
     watts: Annotated[float | None, r.number(0.001, 1e6)] = None
-    """Power that ``constant`` reports."""
+    """Power in W that ``constant`` reports."""

@@ -54,6 +54,7 @@ METHODS: dict[str, SuiteMethod] = {
 """Strategies that seek a knee, and TCP between two hosts."""
 
 
+@r.takes(**r.ONE_VALUE, title="a mode")
 def _mode(value: Value) -> str | TcpMode:
     text = value.text()
     modes = (method.mode(text) for method in METHODS.values())
@@ -72,8 +73,12 @@ def _is_bidir(mode: str | TcpMode) -> bool:
     return isinstance(mode, TcpMode) and mode.way is Way.BIDIR
 
 
+_names = r.list_of("variant", r.pattern(VARIANT_NAME, "a variant's name", "stateful"), str)
+
+
+@r.takes(anyOf=[_names])
 def _variants(value: Value) -> tuple[str | None, ...]:
-    names = r.list_of("variant", r.pattern(VARIANT_NAME, "a variant's name", "stateful"), str)(value)
+    names = _names(value)
     return tuple(None if name == NO_VARIANT else name for name in names)
 
 
@@ -81,13 +86,13 @@ def _variants(value: Value) -> tuple[str | None, ...]:
 class SuiteDut:
     """A DUT of the suite."""
 
-    name: Annotated[str, _NAME]
+    name: Annotated[str, _NAME]  # of its config in dut_configs
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
-    """Numbers of receive queues per port to measure it with; empty: as its config says."""
+    """Numbers of receive queues per port to measure it with; none: the default of its config."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()
-    """Variants to measure it in, `none`: without any; empty: as the suite says."""
+    """Variants to measure it in (``none``: without any); unset: the suite's."""
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
-    """Modes to measure it with; empty: as the suite says."""
+    """Modes to measure it with; unset: the suite's."""
 
     @property
     def known_by(self) -> str:
@@ -99,15 +104,17 @@ class SuiteDut:
 class TcpWishes:
     """Parameters of TCP in a suite."""
 
-    time: Annotated[float, r.seconds] = 60.0
-    interval: Annotated[float, r.seconds] = 1.0
-    omit: Annotated[float, r.seconds] = 0.0
-    repeat: Annotated[int, r.integer(1, 1000)] = 1
-    ping: Annotated[int, r.integer(0, 10_000)] = 10
+    time: Annotated[float, r.seconds] = 60.0  # counted length of each leg
+    interval: Annotated[float, r.seconds] = 1.0  # between readings
+    omit: Annotated[float, r.seconds] = 0.0  # time at the start of each leg that is not counted
+    repeat: Annotated[int, r.integer(1, 1000)] = 1  # number of times that each leg is measured
+    ping: Annotated[int, r.integer(0, 10_000)] = 10  # echo requests, one a second, before the legs and beside each
     cc: Annotated[str | None, r.pattern(r"[a-z0-9_]{1,15}", "a congestion control", "cubic")] = None
-    zerocopy: Annotated[bool, r.boolean] = False
-    pin: Annotated[bool, r.boolean] = False
+    """Congestion control of legs whose mode names none; None: the hosts' own."""
+    zerocopy: Annotated[bool, r.boolean] = False  # send by sendfile, as iperf3 -Z does
+    pin: Annotated[bool, r.boolean] = False  # keep each endpoint's program on one of its CPUs
     engine: Annotated[str, r.choice(*ENGINES)] = ENGINES[0]
+    """Program that sends and receives: trexbench's own, which needs python3 on the hosts, or their iperf3."""
     tunnel: Annotated[str | None, tunnel] = None
     """Tunnel to test through; None: as each DUT's config says."""
     wan: Annotated[Wan | None, wan] = None
@@ -118,6 +125,7 @@ def _dut(value: Value) -> SuiteDut:
     return SuiteDut(_NAME(value)) if isinstance(value.raw, str) else r.section(SuiteDut, "a DUT")(value)
 
 
+@r.takes(enum=["uni", "bidir"])
 def _bidir(value: Value) -> bool:
     return r.choice("uni", "bidir")(value) == "bidir"
 
@@ -131,10 +139,10 @@ class Published:
 
     mbps: Annotated[float, _MBPS]
     """Throughput in Mbit/s."""
-    client_tunnel: Annotated[float | None, _PERCENT] = None
-    client: Annotated[float | None, _PERCENT] = None
-    server_tunnel: Annotated[float | None, _PERCENT] = None
-    server: Annotated[float | None, _PERCENT] = None
+    client_tunnel: Annotated[float | None, _PERCENT] = None  # of the tunnel's program on the client
+    client: Annotated[float | None, _PERCENT] = None  # of the program that sends or receives there
+    server_tunnel: Annotated[float | None, _PERCENT] = None  # of the tunnel's program at its other end
+    server: Annotated[float | None, _PERCENT] = None  # of the program that sends or receives on the server
 
     @property
     def cpu(self) -> dict[str, float]:
@@ -154,9 +162,9 @@ _PUBLISHED = r.pairs("cell", r"[A-Za-z0-9][A-Za-z0-9._ -]*", "'raspberry-pi forw
 class Instead:
     """Options that override a suite.
 
-    dut: Measure this DUT instead of the suite's; may be repeated.
-    variant: Measure this variant instead of the suite's (none: the DUT without any); may be repeated.
-    time: Duration of each TCP direction, instead of the suite's.
+    dut: DUT to measure instead of the suite's; may be repeated.
+    variant: Variant to measure instead of the suite's (none: the DUT without any); may be repeated.
+    time: Counted duration of each leg of TCP, instead of the suite's.
     """
 
     dut: Annotated[Sequence[str], o.Form("NAME", repeated=True, usual=True)] = ()
@@ -179,22 +187,24 @@ class Suite:
     """Name of the file without its ending."""
     file: Path
     duts: Annotated[tuple[SuiteDut, ...], r.list_of("DUT", _dut, lambda dut: dut.known_by)]
+    """DUTs to measure, each by its name or with what is special about it."""
     modes: Annotated[tuple[str | TcpMode, ...], _modes] = ()
+    """Modes as for --mode, for TCP as in reverse-ipv6-4-streams; required unless each DUT names its own."""
     directions: Annotated[tuple[bool, ...], r.list_of("direction", _bidir, lambda bidir: ("uni", "bidir")[bidir])] = ()
-    """Directions of packets; modes of TCP name their own."""
+    """Directions of packets: uni, bidir or both; required unless the method is ``tcp``, whose modes name their own."""
     method: Annotated[str, _method] = "ramp"
-    """Strategy by which each cell is measured."""
+    """Strategy by which each cell is measured; ``mlrsearch`` is ``trexbench search --method mlrsearch``."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()
-    """Variants to measure each DUT in unless it names its own; None: without any."""
-    description: Annotated[str, r.text] = ""
+    """Variants to measure each DUT in unless it names its own; None, and the word ``none``: without any."""
+    description: Annotated[str, r.text] = ""  # for lists
     plan: Annotated[PlanDefaults, plan_defaults] = field(default_factory=PlanDefaults)
-    """Parameters of packets."""
+    """Figures of runs of packets, in place of the DUTs' own."""
     tcp: Annotated[TcpWishes, r.section(TcpWishes, "TCP")] = field(default_factory=TcpWishes)
-    """Parameters of TCP."""
+    """Options of runs of TCP."""
     published: Annotated[tuple[tuple[str, Published], ...], _PUBLISHED] = ()
-    """Figures measured by others, by ``DUT [variant] mode``."""
+    """Figures measured by others, by ``DUT [variant] mode``: throughput in Mbit/s, or with CPU usage."""
     keep_nights: Annotated[int | None, r.integer(1, 100_000)] = None
-    """Number of nights that ``nightly`` keeps when it prunes; None: all."""
+    """Number of this suite's nights that ``nightly`` keeps when it prunes; None: all."""
 
     def with_instead(self, instead: Instead) -> Suite:
         """Return the suite with these in place of its own; ConfigError for a time in a suite that is not of TCP."""

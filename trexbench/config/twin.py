@@ -22,6 +22,7 @@ _KEY_DIGITS = (80, 104)
 _CYCLES, _AT_LEAST_ONE = r.number(0, 1e7), r.number(1, 1e7)
 
 
+@r.takes(anyOf=[r.pps, {"type": "object"}])
 def _port_limit(value: Value) -> float | Mapping[int, float]:
     """Read frames per second: one limit for every port, or by the tester's port, as in {0: 800kpps}."""
     if not isinstance(value.raw, Mapping):
@@ -43,6 +44,7 @@ def _rss_key(value: Value) -> str:
     raise ConfigError(f"{raw[:80]!r} is not an RSS key", f"write {words}, or 40 bytes as ethtool -x prints them")
 
 
+@r.takes(type="array", items={"enum": HASH_FIELDS})
 def _hash_fields(value: Value) -> tuple[str, ...]:
     names = r.list_of("header field", r.choice(*HASH_FIELDS))(value)
     if not names or names != tuple(name for name in HASH_FIELDS if name in names):
@@ -51,6 +53,7 @@ def _hash_fields(value: Value) -> tuple[str, ...]:
     return names
 
 
+@r.takes(type="integer", minimum=1, maximum=4096)
 def _table_entries(value: Value) -> int:
     entries = r.integer(1, 4096)(value)
     if entries & (entries - 1):
@@ -88,19 +91,19 @@ class RssSpec:
     """``microsoft`` (the RSS specification's, DPDK's default for Intel's NICs), ``random`` (drawn once from the twin's
     seed, as some drivers draw one at boot) or hexadecimal digits."""
     fields: Annotated[tuple[str, ...], _hash_fields] = HASH_FIELDS
-    """Header fields that are hashed; ports of TCP and UDP only."""
+    """Header fields that are hashed: [src, dst, sport, dport], the default, or fewer; ports of TCP and UDP only."""
     table: Annotated[int, _table_entries] = 128
-    """Number of the table's entries, a power of two."""
+    """Number of the indirection table's entries, a power of two."""
 
 
 @dataclass(frozen=True)
 class BusSpec:
-    """Cost of receiving while the same port sends: cycles_per_stall x r / (1 - r) per frame, r the load of the bus."""
+    """Cost of receiving on a port that also sends: cycles_per_stall x r / (1 - r) per frame, r the load of the bus."""
 
     limit_pps: Annotated[float, r.pps, "limit"]
-    """Highest rate that a port could receive while it sends as much; the load is the smaller of both rates, as a share
-    of it."""
-    stall_cycles: Annotated[float, _CYCLES, "cycles_per_stall"]
+    """Highest rate that a port could receive while it sends as much; r is the smaller of both rates, as a share of
+    it."""
+    stall_cycles: Annotated[float, _CYCLES, "cycles_per_stall"]  # cycles per frame where r is one half
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class TwinSpec:
 
     workers: Annotated[int, r.integer(1, 256)]
     """Cores that forward."""
-    clock_hz: Annotated[float, r.clock, "clock"]
+    clock_hz: Annotated[float, r.clock, "clock"]  # of each worker
     packet_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_packet"]
     """Cycles per frame of all nodes but the one that fetches from the NIC."""
     fetch_cycles: Annotated[float, _CYCLES, "cycles_per_fetch"] = 0.0
@@ -127,7 +130,7 @@ class TwinSpec:
     vector: Annotated[int, r.integer(1, 65536)] = 64
     """Largest number of frames per poll and queue."""
     drive: Annotated[str, r.choice("polling", "interrupt")] = "interrupt"
-    """``polling`` or ``interrupt``; the latter has no idle polls."""
+    """``polling`` also polls when nothing has arrived, ``interrupt`` does not."""
     batch_s: Annotated[float, seconds, "batch"] = 0.0
     """Interval of the batches in which frames reach a queue (interrupt moderation, descriptor write-back, the sender's
     own bursts)."""
@@ -136,10 +139,10 @@ class TwinSpec:
     ring: Annotated[int, r.integer(1, 65536)] = 512
     """Number of frames that a queue holds."""
     latency_s: Annotated[float, seconds, "latency"] = 20e-6
-    """Latency of a frame that need not wait, besides the work on it."""
+    """Latency of a frame that need not wait, besides the work on it, through tester and router. Default: 20us."""
     noise: Annotated[float, noise_share] = 0.0
-    """Standard deviation of a worker's speed, drawn again every 100 ms."""
-    seed: Annotated[int, r.integer(0, 2**31 - 1)] = 1
+    """Standard deviation of a worker's speed, as a share of it, drawn again every 100 ms; 20% at most."""
+    seed: Annotated[int, r.integer(0, 2**31 - 1)] = 1  # of the noise, unless --seed names one, and of a random RSS key
     queues: Annotated[int, r.integer(1, 256)] = 1
     """Receive queues per port unless the run says otherwise."""
     placement: Annotated[str, r.choice("round-robin", "per-port")] = "per-port"

@@ -37,8 +37,9 @@ class Variant:
     """Differences from the DUT without a variant."""
 
     firewall: Annotated[Firewall, firewall] = field(default_factory=Firewall)
+    """Rules of nft to load: a word, or a file beside the config; ``none``, the default: those that exist stay."""
     nat: Annotated[bool, r.boolean] = False
-    """Give packets that leave by the last port the DUT's address as their source."""
+    """Masquerade: give packets that leave by the last port the DUT's address as their source."""
     sysctls: Annotated[tuple[tuple[str, str], ...], sysctls(_setting)] = ()
     """Kernel settings, in the namespace of the DUT's interfaces."""
     offloads: Annotated[tuple[tuple[str, bool], ...], OFFLOADS] = ()
@@ -48,7 +49,7 @@ class Variant:
     flow_offload: Annotated[bool, r.boolean] = False
     """Send packets of known connections through nft's flowtable, past most of the kernel's forwarding."""
     pppoe: Annotated[bool, r.boolean] = False
-    """Dial in to the server of TCP tests, and masquerade."""
+    """Dial in to the server of TCP tests by PPPoE, and masquerade."""
     wan: Annotated[Wan | None, wan] = None
     """WAN in place of the DUT's; None: the DUT's."""
 
@@ -65,7 +66,7 @@ _CYCLES = r.number(0, 1e7)
 
 @dataclass(frozen=True)
 class TwinVariant:
-    """Costs of the twin in this variant, as in TwinSpec; None: as without it."""
+    """Costs of the twin in this variant, each as under ``twin``; None: as without it."""
 
     packet_cycles: Annotated[float | None, r.number(1, 1e7), "cycles_per_packet"] = None
     fetch_cycles: Annotated[float | None, _CYCLES, "cycles_per_fetch"] = None

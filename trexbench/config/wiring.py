@@ -31,8 +31,8 @@ _WAYS = ("netns", "local", "ssh", "cli")
 class FleetTester:
     """A tester of a fleet."""
 
-    name: Annotated[str, NAME]
-    ports: Annotated[tuple[int, ...], r.integers(0, 127)]
+    name: Annotated[str, NAME]  # as in ``links``
+    ports: Annotated[tuple[int, ...], r.integers(0, 127)]  # by their numbers in its TRex
     speed_bps: Annotated[float | None, r.speed, "speed"] = None
     """Line rate of each port (L1 bit/s); None: as the DUTs'."""
 
@@ -41,8 +41,8 @@ class FleetTester:
 class FleetSwitch:
     """A switch that joins testers to DUTs."""
 
-    name: Annotated[str, NAME]
-    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]
+    name: Annotated[str, NAME]  # as in ``links``
+    transport: Annotated[TransportConfig, section(TransportConfig, "a transport")]  # by netns, local, ssh or cli
     setting: Annotated[Argvs, commands, "set"]
     """Commands that put its port ``{port}`` into the VLAN ``{vlan}``."""
     unsetting: Annotated[Argvs, commands, "unset"]
@@ -52,7 +52,7 @@ class FleetSwitch:
     timeout_s: Annotated[float, r.seconds, "timeout"] = 15.0
     """Longest time of each command."""
     check: Annotated[tuple[str, ...] | None, command] = None
-    """Command that shows the port and its VLANs."""
+    """Command that shows the port and its VLANs; None: nothing is read back."""
     matches: Annotated[str | None, pattern()] = None
     """Pattern found in the check's output if and only if the port is in the VLAN."""
 

@@ -1,11 +1,11 @@
 """Errors that a user can act on, by where the cause lies.
 
-    BenchError                 one line: the thing, the place, the remedy (exit 1 where no other fits)
+    BenchError                 any error, in one line: the thing, the place, the remedy (exit 1 where no other fits)
     ├── ConfigError            what the user wrote or asked (exit 2)
     ├── GeneratorError         the traffic generator or the way to it (exit 5)
     │   ├── GeneratorLost      the connection to it was lost
     │   └── PortOwned          somebody else took the ports
-    │       └── PortBusy       somebody else had them before (exit 8)
+    │       └── PortBusy       somebody else had the ports before (exit 8)
     ├── DutError               the device under test, or what was read back from it (exit 6)
     │   ├── NoInterface        it lacks an interface that its config names
     │   └── DutLost            no connection to it, or one that was lost
@@ -13,7 +13,7 @@
     ├── TesterBusy             another run holds this tester (exit 8)
     ├── FleetError             the fleet's scheduler or a tester of it was lost, or is not there (exit 10)
     ├── StoreError             a result could not be read or written (exit 9)
-    └── NoAnswer               a run to its end is no answer to what was asked (exit 4)
+    └── NoAnswer               a complete run does not answer what was asked (exit 4)
 
 Exit 0: measured. 3: measured, and something got worse. 130/143: interrupted. What was measured before a run ended early
 is always saved.

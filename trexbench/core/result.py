@@ -47,13 +47,13 @@ class RunResult(Run):
     """One run of packets."""
 
     plan: Strategy  # what was to be offered, and what counts as loss
-    profiles: Mapping[Direction, Mapping[str, Any]]  # by direction; in documents of version 1 the first one's only
-    generator: Mapping[str, Any]  # kind, version, ports, client
-    samples: Sequence[Sample]  # raw counters of the tester's ports
+    profiles: Mapping[Direction, Mapping[str, Any]]  # what is sent, by direction; in version 1 the first's only
+    generator: Mapping[str, Any]  # the tester's server (TRex, or the embedded one): version, ports, client
+    samples: Sequence[Sample]  # readings of the tester's counters, in order; totals
     telemetry: str = "off"  # when the DUT's counters were read: ``off``, ``hold``, ``ramp``
     dut_readings: Sequence[DutReading] = ()  # of these counters; a list that grows while the run goes on
     spread: FlowSpread | None = None  # prediction of the flows' spread over the DUT's queues and cores
-    over: TrafficPath | None = None  # equipment and lines that the frames passed besides the DUT
+    over: TrafficPath | None = None  # what the frames passed besides the DUT; None: nothing
 
     schema: ClassVar[str] = SCHEMA
     version: ClassVar[int] = VERSION
@@ -72,7 +72,7 @@ class RunResult(Run):
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
-        """Cost of a packet to the DUT, by interval; see core.dut.cycles."""
+        """Cost of a packet to the DUT, by interval: cycles, energy."""
         return find_costs(self.plan, self.samples, tuple(self.dut_readings))
 
     @property
@@ -84,7 +84,7 @@ class RunResult(Run):
 
     @cached_property
     def latencies(self) -> tuple[Latency, ...]:
-        """Latency at shares of the throughput found; see core.verdict.latency."""
+        """Latency of each direction at shares of the throughput found; empty: not measured."""
         return find_latencies(self.plan, self.samples)
 
     @cached_property

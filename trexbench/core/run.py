@@ -25,15 +25,15 @@ class Run(ABC):
     """One run. The mappings hold JSON values."""
 
     id: str  # start, DUT and mode in one word
-    started: str  # UTC, ISO 8601, as ``finished``
-    status: Status  # where the run stands
-    command: Mapping[str, Any]  # options, suite, night, label, variant
-    dut: Mapping[str, Any]  # name, driver, configuration, what was applied, what was read back
-    host: Mapping[str, Any]  # where trexbench runs
-    finished: str | None = None  # UTC; null until then
+    started: str  # when it began; UTC, ISO 8601, as ``finished``
+    status: Status  # ``running``: being written, or its writer was killed; ``incomplete``: it ended early
+    command: Mapping[str, Any]  # what was asked: verb, options, suite, night, label, variant
+    dut: Mapping[str, Any]  # name, text of its config, what was applied, facts read back and their SHA-256
+    host: Mapping[str, Any]  # machine and version of trexbench
+    finished: str | None = None  # when it ended; None until then
     reason: str | None = None  # why the run is incomplete
     simulated: bool = False  # no real packet was sent
-    warnings: tuple[RunWarning, ...] = ()  # those noted during the run
+    warnings: tuple[RunWarning, ...] = ()  # those noted during the run, without those derived from its readings
 
     schema: ClassVar[str]
     version: ClassVar[int]

@@ -44,44 +44,35 @@ PERF_APART = 0.1
 class CpuShare:
     """One CPU over an interval, in shares of its time."""
 
-    cpu: int
-    busy: float
-    packet_busy: float | None
-    """Spent on packets; None: not known."""
-    clock_hz: float | None
+    cpu: int  # its number on that host
+    busy: float  # without idle, waiting for I/O, and stolen time
+    packet_busy: float | None  # part of busy that the system accounts to packets; None: not known
+    clock_hz: float | None  # clock rate; None: not known
 
 
 @dataclass(frozen=True)
 class Cost:
     """One interval at one rate. Rates in frames per second are of all directions together."""
 
-    phase: Phase
-    trial: int
-    begin_s: float
-    """On the run's clock, like end_s."""
-    end_s: float  # on the run's clock
-    offered_pps: float
-    """By the tester's count, like received_pps."""
-    received_pps: float  # by the tester
-    forwarded_pps: float
-    """By the DUT's count of sent frames, else received_pps."""
-    span_s: float = 0.0
-    """Length by the DUT's clock where it is known; or of the load that the DUT was read around."""
-    source: str | None = None
-    cycles_per_packet: float | None = None
-    """For VPP of all nodes but input nodes, for a kernel of all busy time."""
-    with_polling: float | None = None
-    """With VPP's input nodes."""
-    perf_cycles_per_packet: float | None = None
-    vectors_per_call: float | None = None  # VPP's, of all workers
-    clock_hz: float | None = None
-    """Clock that the budget is compared with."""
+    phase: Phase  # in which the DUT was read
+    trial: int  # its number; 0: none
+    begin_s: float  # first reading of the DUT, on the run's clock
+    end_s: float  # last reading of the DUT, on the run's clock
+    offered_pps: float  # frames sent, by the tester's count
+    received_pps: float  # frames received, by the tester's count
+    forwarded_pps: float  # frames sent by the DUT's count, else received_pps
+    span_s: float = 0.0  # length by the DUT's clock where it is known; or of the load that the DUT was read around
+    source: str | None = None  # of the cycles: VPP's show runtime, or CPU time x clock; None: there are none
+    cycles_per_packet: float | None = None  # of VPP's nodes but input nodes; of a kernel all busy time
+    with_polling: float | None = None  # the same with VPP's input nodes, which also poll in vain
+    perf_cycles_per_packet: float | None = None  # by ``perf stat`` in place of busy time x clock
+    vectors_per_call: float | None = None  # of VPP's busiest worker
+    clock_hz: float | None = None  # of VPP's time stamp counter, or of the fastest CPU
     workers: tuple[WorkerEfficiency, ...] = ()  # VPP's
-    budgets: tuple[Budget, ...] = ()  # cycles that the workers had
-    cpus: tuple[CpuShare, ...] = ()  # shares of time
+    budgets: tuple[Budget, ...] = ()  # of VPP's workers
+    cpus: tuple[CpuShare, ...] = ()  # of a kernel
     power_w: float | None = None  # the DUT's mean
-    uj_per_packet: float | None = None
-    """Energy of the whole box."""
+    uj_per_packet: float | None = None  # energy of the whole box over the frames forwarded
     warnings: tuple[RunWarning, ...] = ()
 
     @property
@@ -94,6 +85,7 @@ class Cost:
 
     @property
     def loss(self) -> float | None:
+        """Share of the frames sent, by the tester's count."""
         return 1 - self.received_pps / self.offered_pps if self.offered_pps else None
 
     def to_dict(self) -> dict[str, Any]:

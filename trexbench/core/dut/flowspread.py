@@ -25,23 +25,21 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class QueueShare:
-    """Share of the frames arriving at ``port`` that one queue gets; None: not known."""
+    """One receive queue of the DUT's interface that faces the tester's ``port``."""
 
-    port: int
-    queue: int
-    worker: str | None
-    share: float | None
+    port: int  # which sends
+    queue: int  # its number, from 0
+    worker: str | None  # that serves it: VPP's thread, or a CPU as in ``cpu2``; None: not known
+    share: float | None  # of the frames that ``port`` sends; None: not known
 
 
 @dataclass(frozen=True)
 class PortSpread:
     """Traffic of one port."""
 
-    port: int
-    flows: int | None
-    """Distinct inputs of the hash; None if only a sample was taken, or nothing is known."""
-    reason: str = ""
-    """Reason for queues without a share."""
+    port: int  # the tester's, which sends
+    flows: int | None  # distinct inputs of the hash; None if only a sample was taken, or nothing is known
+    reason: str = ""  # why its queues have no share; empty: they have
 
     @property
     def exact(self) -> bool:
@@ -51,10 +49,10 @@ class PortSpread:
 
 @dataclass(frozen=True)
 class WorkerShare:
-    """Share of all frames that one worker gets; None: not known."""
+    """One worker that forwards."""
 
-    worker: str
-    share: float | None
+    worker: str  # VPP's thread, or a CPU as in ``cpu2``
+    share: float | None  # of all frames; None: not known
 
 
 @dataclass(frozen=True)
@@ -63,10 +61,8 @@ class FlowSpread:
 
     ports: tuple[PortSpread, ...] = ()
     queues: tuple[QueueShare, ...] = ()
-    workers: tuple[WorkerShare, ...] = ()
-    """All of them have a share, or none has."""
-    sentences: tuple[str, ...] = ()
-    """Consequences, in words."""
+    workers: tuple[WorkerShare, ...] = ()  # all of them have a share, or none has
+    sentences: tuple[str, ...] = ()  # consequences, in words
 
     def of(self, port: int) -> tuple[QueueShare, ...]:
         return tuple(queue for queue in self.queues if queue.port == port)

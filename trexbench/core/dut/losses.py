@@ -44,15 +44,14 @@ class LossPlace:
 
     what: str  # the place in words
     kind: str
-    """``counter``, or a stretch."""
+    """``counter``; or a stretch in which no counter accounts for them: ``before`` the DUT counted them as received,
+    ``inside`` it, ``after`` it counted them as sent; ``somewhere``: not known where."""
     frames: int  # lost there
-    share: float
-    """Share of all lost frames."""
-    directions: tuple[str, ...]
-    """Written as ``0->1``."""
-    counter: str | None = None
-    port: int | None = None
-    queue: int | None = None
+    share: float  # of all lost frames
+    directions: tuple[str, ...]  # as ``0->1``
+    counter: str | None = None  # its name by the DUT, or ``ierrors of the tester``; None: no counter
+    port: int | None = None  # of the tester, which the counter's interface faces; None: no counter, or the whole DUT's
+    queue: int | None = None  # the interface's receive queue; None: the whole interface
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,9 @@ class LossReport:
 
     sent: int  # frames of the run
     lost: int  # frames of these
-    places: tuple[LossPlace, ...]
-    """Largest first; their frames sum to ``lost``."""
-    sentence: str  # the places in words
-    warnings: tuple[RunWarning, ...] = ()
+    places: tuple[LossPlace, ...]  # largest first; their frames sum to ``lost``
+    sentence: str  # the largest places in words
+    warnings: tuple[RunWarning, ...] = ()  # about counters that do not fit one another; also in the document's
 
 
 @dataclass

@@ -32,14 +32,13 @@ DROPPED_SHARE = 0.01
 class NodeRuntime:
     """One row of ``show runtime``: a node of VPP's graph in one thread, since the counters were cleared."""
 
-    name: str
-    state: str
-    calls: Count
-    vectors: Count
-    suspends: Count
-    clocks: Amount
-    """Cycles per packet; per call if vectors are 0, per suspend if calls are 0 too."""
-    vectors_per_call: Amount
+    name: str  # VPP's, which it cuts at 30 characters
+    state: str  # VPP's: ``active``, ``polling``, ``interrupt wait``, ``any wait`` ...
+    calls: Count  # times that it was called
+    vectors: Count  # packets that it handled
+    suspends: Count  # times that it was suspended; processes only
+    clocks: Amount  # cycles per packet; per call if vectors are 0, per suspend if calls are 0 too
+    vectors_per_call: Amount  # packets per call
 
     @property
     def total_clocks(self) -> float:
@@ -54,20 +53,16 @@ class NodeRuntime:
 class ThreadRuntime:
     """One thread's part of ``show runtime``; None: not printed by this version of VPP."""
 
-    number: Count | None
-    """Like the name None if VPP has only one thread."""
-    name: str | None
-    lcore: Count | None
-    time_s: Amount | None
-    """Since the counters were cleared."""
-    vectors_per_node: Amount | None
-    """"Internal node vector rate", of the last seconds."""
-    loops_per_s: Amount | None
-    in_pps: Amount | None
-    """Vectors/s, like the rates below."""
-    out_pps: Amount | None
-    drop_pps: Amount | None
-    punt_pps: Amount | None
+    number: Count | None  # from 0; like the name None if VPP has only one thread
+    name: str | None  # ``vpp_main``, ``vpp_wk_0`` ...
+    lcore: Count | None  # CPU that it is pinned to
+    time_s: Amount | None  # since the counters were cleared
+    vectors_per_node: Amount | None  # "internal node vector rate", of the last seconds
+    loops_per_s: Amount | None  # "loops/sec": rounds of its main loop
+    in_pps: Amount | None  # "vector rates in": packets received a second
+    out_pps: Amount | None  # packets sent a second
+    drop_pps: Amount | None  # packets dropped a second
+    punt_pps: Amount | None  # packets handed to the host a second
     nodes: tuple[NodeRuntime, ...]
 
 
@@ -75,32 +70,28 @@ class ThreadRuntime:
 class NodeCost:
     """Cycles that one node adds to the worker's cycles per packet, over all its packets, not only the node's."""
 
-    name: str
-    cycles_per_packet: float
-    vectors_per_call: float | None
-    is_input: bool
+    name: str  # VPP's
+    cycles_per_packet: float  # its cycles over the packets that the worker fetched
+    vectors_per_call: float | None  # packets per call of the node
+    is_input: bool  # it fetches packets, and polls in vain
 
 
 @dataclass(frozen=True)
 class WorkerEfficiency:
     """One worker's figures over one interval; or all None, and the ``reason``."""
 
-    worker: str
-    reason: str | None
-    time_s: float | None = None
-    packets: int | None = None
-    """Packets that its input nodes fetched, including dropped ones."""
-    dropped: int | None = None
-    in_pps: float | None = None
-    cycles_per_packet: float | None = None
-    """Cycles of all nodes but the input nodes."""
-    cycles_with_polling: float | None = None
-    """Cycles of all nodes, with empty polls."""
+    worker: str  # name of its thread
+    reason: str | None  # why it has no figures
+    time_s: float | None = None  # time over which it counted, or its loaded part
+    packets: int | None = None  # packets that its input nodes fetched, including dropped ones
+    dropped: int | None = None  # packets that came to VPP's node ``drop``
+    in_pps: float | None = None  # VPP's own rate of packets received
+    cycles_per_packet: float | None = None  # of all nodes but the input nodes
+    cycles_with_polling: float | None = None  # of all nodes, with empty polls
     vectors_per_call: float | None = None
     """ethernet-input's, or else those of the node that most packets pass; 256 is VPP's full vector."""
     nodes: tuple[NodeCost, ...] = ()
-    idle: bool = False
-    """The reason is that it had nothing to do."""
+    idle: bool = False  # the reason is that it had nothing to do
 
     @property
     def pps(self) -> float | None:
@@ -117,13 +108,11 @@ class WorkerEfficiency:
 class Budget:
     """The cycles per second of a worker's nodes beside its clock."""
 
-    worker: str
-    clock_hz: float
-    effective_hz: float | None
-    """None, like the share, if the worker has no figures."""
-    share: float | None
-    warning: RunWarning | None
-    """Set if they do not fit together."""
+    worker: str  # name of its thread
+    clock_hz: float  # of the time stamp counter in which VPP counts
+    effective_hz: float | None  # cycles a second of all its nodes; None, like the share, if it has no figures
+    share: float | None  # of its clock's cycles
+    warning: RunWarning | None  # that they do not fit together
 
     @property
     def impossible(self) -> bool:

@@ -27,24 +27,22 @@ DROPPED = 0.001
 
 @dataclass(frozen=True)
 class Compared:
-    """One queue or worker in the interval."""
+    """One queue or worker in the hold that lost least."""
 
-    name: str
-    packets: int
-    measured: float
-    """Share of its port's packets, or of all."""
-    predicted: float | None
-    deviation: float | None
+    name: str  # ``port 0 queue 1``, or the worker's
+    packets: int  # in that hold
+    measured: float  # share of its port's packets, or of all
+    predicted: float | None  # share; None: not known
+    deviation: float | None  # measured less predicted share
 
 
 @dataclass(frozen=True)
 class SpreadCheck:
     """Measured and predicted shares, and warnings."""
 
-    basis: str
-    """Counters used: ``queues``, ``workers`` or ``nothing``."""
+    basis: str  # counters used: ``queues``, ``workers`` or ``nothing``
     compared: tuple[Compared, ...] = ()
-    warnings: tuple[RunWarning, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()  # also in the document's
 
     @property
     def sentence(self) -> str:

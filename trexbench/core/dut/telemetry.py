@@ -19,16 +19,14 @@ T = TypeVar("T")
 class CpuTime:
     """One CPU's time since boot, in seconds."""
 
-    cpu: Count
-    total_s: Amount  # since boot
-    busy_s: Amount
-    """Without idle, waiting for I/O, and time stolen by a hypervisor."""
+    cpu: Count  # its number on that host
+    total_s: Amount  # all of it
+    busy_s: Amount  # without idle, waiting for I/O, and time stolen by a hypervisor
     packet_s: Amount | None = None
-    """Part of it that the system accounts to packets (Linux: softirq, FreeBSD: interrupt); None: not known."""
-    clock_hz: Amount | None = None
-    user_s: Amount | None = None
-    """Parts of busy_s: in programs, in the kernel for them; the rest is interrupts."""
-    system_s: Amount | None = None
+    """Part of busy_s that the system accounts to packets (Linux: softirq, FreeBSD: interrupt); None: not known."""
+    clock_hz: Amount | None = None  # clock rate at that moment, or as the config says; None: not known
+    user_s: Amount | None = None  # part of busy_s in programs; None: not known
+    system_s: Amount | None = None  # part of busy_s in the kernel, but for interrupts; None: not known
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class QueueCount:
     """Frames that one receive queue of the interface facing ``port`` has delivered."""
 
     port: Count  # the tester's port on the cable
-    queue: Count
+    queue: Count  # its number, from 0
     packets: Count  # total
 
 
@@ -60,17 +58,16 @@ class DropCount:
     name: str
     """The DUT's own, for example ``rx_missed_errors``."""
     count: Count  # frames, total
-    port: Count | None = None
-    """The tester's, which the interface faces."""
-    queue: Count | None = None
+    port: Count | None = None  # the tester's, which the interface faces; None: the whole DUT's
+    queue: Count | None = None  # the interface's receive queue; None: the whole interface's
 
 
 @dataclass(frozen=True)
 class Detail:
     """A total that no figure depends on but that may explain one, such as ``softnet_stat time_squeeze cpu1``."""
 
-    name: str
-    count: Count
+    name: str  # in the DUT's words
+    count: Count  # total
 
 
 @dataclass(frozen=True)
@@ -87,20 +84,18 @@ class Observation:
 
     at_s: Amount | None = None
     """The DUT's own clock when it read CPU times and packets, so that rates do not depend on the connection."""
-    cpus: tuple[CpuTime, ...] = ()  # CPU times
-    ports: tuple[PortCount, ...] = ()  # packets by port
+    cpus: tuple[CpuTime, ...] = ()  # times of the CPUs that forward, where that is known, else of all
+    ports: tuple[PortCount, ...] = ()  # packets by interface
     queues: tuple[QueueCount, ...] = ()  # packets by receive queue
     drops: tuple[DropCount, ...] = ()  # frames that the DUT counted as lost
-    threads: tuple[ThreadRuntime, ...] = ()
-    """VPP's, since its counters were last cleared."""
-    clock_hz: Amount | None = None
-    """Clock of the counter in which VPP counts cycles."""
-    power_w: Amount | None = None  # at that moment
-    energy_j: Amount | None = None  # total
+    threads: tuple[ThreadRuntime, ...] = ()  # VPP's, since its counters were last cleared
+    clock_hz: Amount | None = None  # of the time stamp counter in which VPP counts cycles; None: no VPP
+    power_w: Amount | None = None  # by the meter, at that moment or since its last reading; None: not known
+    energy_j: Amount | None = None  # running total, of a meter that keeps a fine one
     perf_hz: Amount | None = None
     """Cycles per second of all CPUs that forward, as ``perf stat`` counted them in the interval, if permitted."""
     missing: tuple[Missing, ...] = ()  # what could not be read
-    details: tuple[Detail, ...] = ()  # counters beside the DUT's usual ones
+    details: tuple[Detail, ...] = ()  # totals that may explain a figure
 
 
 class Moment(str, Enum):
@@ -120,14 +115,14 @@ class Moment(str, Enum):
 class DutReading:
     """An observation with its place in the run."""
 
-    moment: Moment  # occasion of the reading
-    t_s: Amount
-    """The run's clock when reading began."""
+    moment: Moment
+    """``start``, ``finish``: before and after a run, or a leg of TCP; ``begin``, ``end``: of an interval at one rate,
+    or of idle pings; ``tick``: between."""
+    t_s: Amount  # the run's clock when reading began
     took_s: Amount  # how long it took
     observation: Observation  # what was read
-    phase: Phase | None = None
-    """Phase of the samples around it, like the trial; None in silence."""
-    trial: Count = 0  # its number; 0 outside of trials
+    phase: Phase | None = None  # part of the run that it belongs to; None: before or after the run, and in TCP
+    trial: Count = 0  # number of the trial that it belongs to; 0: none
 
 
 class Gathering:

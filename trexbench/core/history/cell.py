@@ -23,24 +23,21 @@ TCP_KIND, EFFICIENCY = "tcp", "efficiency"
 class Cell:
     """A measurement that is repeated every night."""
 
-    dut: str
-    mode: str | TcpMode
-    """The packet profile's mode, or the way TCP is sent."""
-    bidir: bool
-    rx_queues: int | None
-    """Queues of the DUT; None where unknown."""
-    kind: str = "ramp"
-    """The strategy of packets, EFFICIENCY, or TCP_KIND."""
-    simulated: bool = False
-    variant: str | None = None
-    """Variant of the DUT; None: without any."""
+    dut: str  # its name
+    mode: str | TcpMode  # the packets' mode, or the parts of TCP's
+    bidir: bool  # both ways at once
+    rx_queues: int | None  # receive queues per port of the DUT; None where unknown
+    kind: str = "ramp"  # strategy of packets; ``efficiency``: their cost at a given rate; or ``tcp``
+    simulated: bool = False  # no real packet was sent
+    variant: str | None = None  # variant of the DUT; None: without any
     over: TrafficPath | None = None
     """Path besides the DUT, of a run by hand; None for a suite's run, since a suite has variants for that."""
-    held_pps: float | None = None
-    """The given rate of EFFICIENCY, in frames per second and direction."""
+    held_pps: float | None = None  # given rate of ``efficiency``, in frames per second and direction
     emulated: bool = field(default=False, compare=False)
-    """The DUT's processor was emulated. A mark only, as a suite cannot know it beforehand; histories go by their rows,
-    see series.differences."""
+    """The DUT's processor was emulated.
+
+    A mark only, as a suite cannot know it beforehand; histories go by their rows, see series.differences.
+    """
 
     @property
     def mark(self) -> str:

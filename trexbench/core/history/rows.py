@@ -22,52 +22,37 @@ from .cell import TCP_KIND, Cell, cell_of, placed, text_of
 
 
 class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A figure of a run, in the unit that its column names."""
+    """A figure of a run; in documents without the keys that are 0 or false."""
 
-    value: float
-    uncertainty: float = 0.0
-    """Possible error of the value, either way; 0: not known."""
-    at_least: bool = False
-    """The value is a lower bound."""
-    apart: float = 0.0
-    """Uncertainty, as a share, that a conversion between testers added, see testers.histories_of."""
+    value: float  # in the unit of its column
+    uncertainty: float = 0.0  # possible error of the value, either way; 0: not known
+    at_least: bool = False  # the value is a lower bound
+    apart: float = 0.0  # uncertainty, as a share, that a conversion between testers added; in no document
 
 
 @dataclass(frozen=True)
 class RunRow:
     """The index entry of one run's document (for TCP one for each direction and version): a header and figures."""
 
-    path: str
-    """Relative to the results directory."""
-    id: str
-    started: str
-    """UTC, ISO 8601."""
-    status: str
+    path: str  # relative to the results directory; in documents empty
+    id: str  # of the run
+    started: str  # UTC, ISO 8601
+    status: str  # the run's, or ``no answer``: complete without a verdict
     cell: Cell
-    aim: str
-    """The column of the figure that the run was made for."""
-    figures: Mapping[str, Figure]
-    """By column: that of a metric, or one of UNFOLLOWED."""
-    limit: str
-    """The limit of the worst direction: ``dut``, ``generator-tx`` ..."""
-    traffic: str | None = None
-    """Digest of the frames sent; for TCP a description."""
+    aim: str  # the column of the figure that the run was made for
+    figures: Mapping[str, Figure]  # by column, as ``total_pps``; those that the run has
+    limit: str  # the limit of the worst direction: ``dut``, ``generator-tx`` ...
+    traffic: str | None = None  # digest of the frames sent; for TCP a description
     through: TrafficPath | None = None  # WAN, tunnel and PPPoE in the path
-    line_rate_bps: float = 0.0  # of one direction
-    line_share: float = 0.0
-    """The rate in line rates of one direction: up to 2 in both."""
-    loss_threshold: float | None = None
-    """None if losses decide nothing."""
-    facts: str | None = None
-    """SHA-256 of the facts read back from the DUT."""
+    line_rate_bps: float = 0.0  # L1 speed of one direction; 0: not known
+    line_share: float = 0.0  # the rate in line rates of one direction: up to 2 in both; of TCP by payload
+    loss_threshold: float | None = None  # share of frames that may be lost; None: of TCP
+    facts: str | None = None  # SHA-256 of the facts read back from the DUT
     suite: str | None = None  # its name
-    night: str | None = None
-    """The date of the suite's night."""
+    night: str | None = None  # the date of the suite's night
     label: str | None = None  # the user's word
-    accelerator: str = ""
-    """QEMU's name of what ran the DUT's processor; empty: no virtual machine."""
-    tester: str = ""
-    """The fleet's tester; empty: the machine's own."""
+    accelerator: str = ""  # ``kvm``, ``tcg``: what ran the DUT's processor in QEMU; empty: no virtual machine
+    tester: str = ""  # the fleet's tester; empty: the machine's own
     nodes: Mapping[str, float] = field(default_factory=dict)
     """Cycles per packet by VPP node, over all workers; without input nodes, which poll."""
     warnings: int = 0  # their number

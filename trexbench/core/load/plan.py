@@ -38,12 +38,12 @@ class Direction(NamedTuple):
 class Offer:
     """The load offered in one direction: frames per second of its own profile, on its own line."""
 
-    direction: Direction
-    line_rate_bps: float  # L1 speed
-    mean_frame_bytes: float
-    line_rate_pps: float
+    direction: Direction  # ``0->1``: from the tester's port 0, through the DUT, to its port 1
+    line_rate_bps: float  # lowest L1 speed of both ports, the DUT's ``speed:`` and a WAN
+    mean_frame_bytes: float  # FCS included
+    line_rate_pps: float  # frames of this mean size that fill the line
     target_pps: float  # the highest rate of the run
-    warmup_pps: float = MIN_OFFERED_PPS
+    warmup_pps: float = MIN_OFFERED_PPS  # rate of the warm-up
 
     def line_share(self, pps: float) -> float:
         """Fraction of the line rate that this rate fills."""
@@ -79,12 +79,12 @@ class Plan:
     """Parameters that every run has; its strategy (core.strategy) adds the course of the load."""
 
     offers: tuple[Offer, ...]
-    warmup_s: float = 10.0
-    hold_s: float = 30.0
+    warmup_s: float = 10.0  # at warmup_pps, to prove that frames return
+    hold_s: float = 30.0  # at the target; without effect on searches
     drain_s: float = 1.0  # silence in which frames come back and DUTs read their NICs' counters (FreeBSD: every 0.5 s)
-    sample_s: float = 1.0
-    window_s: float = 1.0
-    loss_threshold: float = 0.001  # a fraction
+    sample_s: float = 1.0  # between readings of the tester's counters
+    window_s: float = 1.0  # over which loss is judged; one sample at least
+    loss_threshold: float = 0.001  # share of the frames that may be lost
     windows: int = 3  # consecutive windows of window_s above the threshold that make a direction saturated
 
     seeks_knee: ClassVar[bool] = False  # the result is the highest rate without loss, else the rate received

@@ -15,21 +15,21 @@ from .plan import LATENCY_LOADS, Direction, Plan
 
 
 class Phase(str, Enum):
-    """A part of a run."""
+    """Parts of a run."""
 
-    BASELINE = "baseline"
-    WARMUP = "warmup"
-    RAMP = "ramp"
-    SEARCH = "search"
-    HOLD = "hold"
-    RECHECK = "recheck"
-    DRAIN = "drain"
+    BASELINE = "baseline"  # the first reading, in silence
+    WARMUP = "warmup"  # a low rate, to prove that frames return
+    RAMP = "ramp"  # from zero to the target; of a search until frames are lost
+    SEARCH = "search"  # looks at rates, or trials of MLRsearch
+    HOLD = "hold"  # the target
+    RECHECK = "recheck"  # the first bad rate once more
+    DRAIN = "drain"  # silence in which frames come back
     ZOOM = "zoom"  # a second, fine ramp of older documents, which a search replaced
-    ZOOM_DRAIN = "zoom-drain"
-    CONFIRM = "confirm"
-    CONFIRM_DRAIN = "confirm-drain"
-    LATENCY = "latency"
-    LATENCY_DRAIN = "latency-drain"
+    ZOOM_DRAIN = "zoom-drain"  # the silence after it
+    CONFIRM = "confirm"  # a trial of the rate found
+    CONFIRM_DRAIN = "confirm-drain"  # the silence after it
+    LATENCY = "latency"  # a load with tagged frames
+    LATENCY_DRAIN = "latency-drain"  # the silence after it
 
 
 CONFIRM_PHASES = (Phase.CONFIRM, Phase.CONFIRM_DRAIN)
@@ -42,33 +42,34 @@ class PortCounters:
 
     t_s: Number  # when they were read, on the run's clock
     opackets: Count  # frames sent
-    obytes: Count  # FCS included, as in ibytes
+    obytes: Count  # octets sent, FCS included
     ipackets: Count  # frames received
-    ibytes: Count  # octets received
+    ibytes: Count  # octets received, FCS included
     ierrors: Count  # frames that reached the port and were lost by the tester itself (imissed, no buffer)
     oerrors: Count  # frames that could not be sent
     link_up: bool = True  # at that moment
     queue_full: Count | None = None  # how often the transmit queue was full
-    cpu_percent: Number | None = None  # of the cores that send for the port
+    cpu_percent: Number | None = None  # load of the cores that send for the port; where not known, of all that send
 
 
 @dataclass(frozen=True)
 class LatencyCounters:
-    """A port's tagged frames since tagging began: counts, and the generator's statistics of their times.
+    """A port's tagged frames since this load began: counts, and the generator's statistics of their times.
 
-    Times are None where the generator does not report them. histogram: received frames by the lower bound of their
-    bucket in microseconds, of one significant digit: 0 (below 10), 10, 20 ... 90, 100, 200 ...
+    Times are None where the generator does not report them.
     """
 
     sent: Count  # by this port
-    received: Count  # on any port
+    received: Count  # of these, on any port
     average_s: Seconds | None = None  # smoothed over the last seconds; TRex truncates it to whole microseconds
-    min_s: Seconds | None = None  # since tagging began
-    max_s: Seconds | None = None  # since tagging began
+    min_s: Seconds | None = None  # shortest time
+    max_s: Seconds | None = None  # longest time; TRex leaves the first frames out
     jitter_s: Seconds | None = None  # RFC 3550
     histogram: Mapping[Annotated[int, Meta(ge=0, lt=1 << 40)], Count] = field(default_factory=dict)
-    out_of_order: Count = 0  # frames
-    duplicate: Count = 0  # frames
+    """Frames received, by the lower bound of their bucket in microseconds, of one significant digit: 0 (below 10), 10,
+    20 ... 90, 100, 200 ..."""
+    out_of_order: Count = 0  # frames that came after a later one
+    duplicate: Count = 0  # frames that came again
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class StreamCounters:
     """Frames of each of a port's streams since they were loaded, in the profile's order."""
 
     t_s: Number  # when they were read, on the run's clock
-    sent: tuple[Count, ...]
-    received: Mapping[int, tuple[Count, ...]] = field(default_factory=dict)  # by receiving port; missing: none
+    sent: tuple[Count, ...]  # by stream
+    received: Mapping[int, tuple[Count, ...]] = field(default_factory=dict)  # by receiving port, then by stream
 
     def received_by(self, port: int) -> tuple[int, ...]:
         return self.received.get(port) or (0,) * len(self.sent)
@@ -87,9 +88,9 @@ class StreamCounters:
 class SenderCounters:
     """Totals of what kept a port's sending thread off its core; None where the generator does not report them."""
 
-    waited_ns: Count | None = None  # it was ready, and others ran
+    waited_ns: Count | None = None  # run delay: it was ready, and others ran
     preempted: Count | None = None  # how often it had to make way
-    stolen_ns: Count | None = None  # the machine's host ran others
+    stolen_ns: Count | None = None  # stolen time of its core: the hypervisor ran others
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,8 @@ class Reading:
 class CoreState:
     """Times of a core of the tester's host since it booted; the mean of several cores of one role."""
 
-    stolen_s: Number  # the hypervisor ran others
-    foreign_s: Number  # programs ran that have no part in the test
+    stolen_s: Number  # stolen time: the hypervisor ran others
+    foreign_s: Number  # foreign time: programs ran that have no part in the test
 
 
 @dataclass(frozen=True)
@@ -194,18 +195,18 @@ def find_standstill(samples: Sequence[Sample], ports: Iterable[int], for_s: floa
 
 
 class StoredSample(Struct, omit_defaults=True):
-    """A sample as stored in documents: the parts of its reading, and directions by name."""
+    """One reading of the tester's counters, as stored in documents, where parts that it lacks are left out."""
 
-    phase: Phase  # of the run
+    phase: Phase  # part of the run to which the time since the sample before belongs
     trial: Count  # number of the trial, latency load or look, from 1; in a ramp's other phases, rechecks so far
     t_s: Number  # the run's clock at the reading
-    asked_pps: Mapping[str, Seconds]  # by direction, since the sample before
-    queue_full: Count | None  # how often a transmit queue was full, of all ports
-    ports: Mapping[int, PortCounters]  # by port
-    latency: Mapping[int, LatencyCounters] = {}  # by sending port
-    conditions: Conditions | None = None  # of a lab's cores
-    streams: Mapping[int, StreamCounters] = {}  # by sending port
-    senders: Mapping[int, SenderCounters] = {}  # by sending port
+    asked_pps: Mapping[str, Seconds]  # rates asked for since the sample before, by direction; empty: silence
+    queue_full: Count | None  # how often a transmit queue was full, of all ports; None: not reported
+    ports: Mapping[int, PortCounters]  # by the tester's port
+    latency: Mapping[int, LatencyCounters] = {}  # tagged frames, by sending port
+    conditions: Conditions | None = None  # of a lab's cores, about once a second
+    streams: Mapping[int, StreamCounters] = {}  # frames of each stream, by sending port
+    senders: Mapping[int, SenderCounters] = {}  # what kept senders off their cores, by sending port
 
 
 def stored(sample: Sample) -> StoredSample:

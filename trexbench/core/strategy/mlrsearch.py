@@ -65,11 +65,11 @@ class MlrSearch(Strategy):
 
     warmup_s: float = 2.0
     sample_s: float = 0.5
-    goals: tuple[float, ...] = ()  # shares of loss; the first is the loss threshold
-    width: float = 0.005  # relative
-    trial_s: float = 1.0
-    sum_s: float = 21.0  # length of the trials that make a load a bound
-    exceed: float = 0.5  # it is an upper bound when more than this share of them lost more than the goal
+    goals: tuple[float, ...] = ()  # goal loss ratios; the first is the loss threshold
+    width: float = 0.005  # goal width, as a share of the load
+    trial_s: float = 1.0  # goal final trial duration, of all trials
+    sum_s: float = 21.0  # goal duration sum: length of the trials at a load that make it a bound
+    exceed: float = 0.5  # goal exceed ratio: a load is an upper bound when a larger share of them lost too much
 
     kind: ClassVar[str] = "mlrsearch"
     seeks_knee: ClassVar[bool] = True

@@ -34,7 +34,7 @@ class Ramp(Strategy):
 
     ramp_s: float = 600.0  # from zero to the target
     confirm_s: float = 10.0  # hold that confirms the rate found; 0: neither that, nor a recheck of the first bad rate
-    latency_s: float = 0.0  # hold of each of LATENCY_LOADS after that, with tagged frames; 0: none
+    latency_s: float = 0.0  # then at each of 10, 50 and 90 % of the throughput, with tagged frames; 0: none
     stop_on_saturation: bool = False  # end the ramp once every direction is saturated
 
     kind: ClassVar[str] = "ramp"

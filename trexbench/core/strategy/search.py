@@ -45,10 +45,10 @@ class Search(Strategy):
     sample_s: float = 0.5
     window_s: float = 0.5
     bracket_s: float = 10.0  # ramp from zero to the target
-    look_s: float = 1.0
-    settle_s: float = 0.1  # before a look at another rate
-    width: float = 0.005  # of an interval, as a share of the rate
-    goals: tuple[float, ...] = ()  # shares of loss, each with a knee of its own; the first is the loss threshold
+    look_s: float = 1.0  # at one rate, counted
+    settle_s: float = 0.1  # before a look at another rate, not counted
+    width: float = 0.005  # to which each goal's interval is narrowed, as a share of the rate
+    goals: tuple[float, ...] = ()  # shares of loss, each with a throughput of its own; the first is the loss threshold
     confirm_s: float = 5.0  # hold of the first goal's lower ends, after a drain; 0: none
     soak_s: float = 0.0  # the same where it is longer, for a DUT that slows when it is hot
 

@@ -33,36 +33,26 @@ class BdpRow:
     """
 
     kind: Leg
-    sender: str
-    congestion: str
-    buffer_bytes: int | None
-    buffer_by: str
-    """Source of that size."""
-    window_predicted_bytes: float | None
-    """Most that can be in flight with that buffer."""
-    window_bytes: float | None
-    """The window seen, and where."""
-    window_by: str
-    cwnd_bytes: float | None
-    round_trip_s: float | None
-    """Round trip of the idle path."""
-    line_bps: float | None
-    """The line's payload rate."""
-    window_bps: float | None
-    """Window over round trip."""
-    loss_bps: float | None
-    """Rate that the law of the congestion control allows at the WAN's loss."""
-    loss_law: str
-    predicted_bps: float | None
-    """The least of these three."""
-    predicted_by: str
-    """Which it is."""
-    rate_bps: float
-    uncertainty_bps: float | None
-    """Half of its 95 % interval."""
-    limit: TcpLimit
-    retransmits: int | None
-    reasons: tuple[str, ...] = ()
+    sender: str  # ``client`` or ``server``
+    congestion: str  # congestion control that the sender used
+    buffer_bytes: int | None  # largest buffer, of the end that allows less in flight
+    buffer_by: str  # source of that size
+    window_predicted_bytes: float | None  # most that can be in flight with that buffer
+    window_bytes: float | None  # window seen, as a median
+    window_by: str  # what that is: offered by the receiver, in flight, or the congestion window
+    cwnd_bytes: float | None  # median congestion window
+    round_trip_s: float | None  # of the idle path
+    line_bps: float | None  # payload that the slowest line carries
+    window_bps: float | None  # window over round trip
+    loss_bps: float | None  # rate that the law of the congestion control allows at the WAN's loss
+    loss_law: str  # name of that law; empty: none applies
+    predicted_bps: float | None  # the least of these three
+    predicted_by: str  # which it is: ``line``, ``window`` or ``loss``
+    rate_bps: float  # mean payload rate
+    uncertainty_bps: float | None  # half of its 95 % interval
+    limit: TcpLimit  # what limited most repetitions
+    retransmits: int | None  # segments sent again, in all repetitions
+    reasons: tuple[str, ...] = ()  # the evidence for that limit, in sentences
 
     @property
     def name(self) -> str:
@@ -72,6 +62,7 @@ class BdpRow:
 
     @property
     def at_least(self) -> bool:
+        """The rate is a lower bound: the DUT was not the limit."""
         return self.limit is not TcpLimit.DUT
 
     @property
@@ -109,13 +100,11 @@ class BdpRow:
 class Bdp:
     """A bandwidth-delay product."""
 
-    size_bytes: float
-    rate_bps: float
-    delay_s: float
-    by: str
-    """Source of the rate and the delay."""
-    scale: float = 1.0
-    """Scale of rate and buffers; below 1 if the host could not carry what was asked for."""
+    size_bytes: float  # rate times delay
+    rate_bps: float  # of the WAN, else of the slowest line
+    delay_s: float  # round trip: the WAN's delay, else the idle path's
+    by: str  # source of the rate and the delay
+    scale: float = 1.0  # of rate and buffers; below 1 if the host could not carry what was asked for
 
 
 def tells_bdp(result: TcpResult) -> bool:

@@ -13,27 +13,23 @@ from .plan import HostReading, LegReadings, Processes, TcpEnvironment, ThreadTim
 
 @dataclass(frozen=True)
 class CoreShare(CpuShare):
-    """One core's busy time; None: not known."""
+    """One core, in shares of its time; None: not known."""
 
-    user: float | None = None
-    """Share of its time spent in programs; system: in the kernel for them."""
-    system: float | None = None
+    user: float | None = None  # part of busy in programs
+    system: float | None = None  # part of busy in the kernel, but for interrupts
 
 
 @dataclass(frozen=True)
 class ProcessShare:
-    """One process of the host; user, system and waiting are shares of one core's time."""
+    """One process of the host, in shares of one core's time: up to 1 for each of its threads."""
 
     process: int
     name: str
-    user: float
-    system: float
-    waiting: float | None = None
-    """Run delay, summed over its threads."""
+    user: float  # in the program
+    system: float  # in the kernel for it
+    waiting: float | None = None  # run delay, summed over its threads
     cpus: tuple[int, ...] = ()
-    """ProcessTime's, like role and whose."""
-    thread: float | None = None
-    """Share of the busiest thread, if it has several."""
+    thread: float | None = None  # busy time of the busiest thread, if it has several
     role: str = ""
     whose: str = ""
 
@@ -44,12 +40,12 @@ class ProcessShare:
 
 @dataclass(frozen=True)
 class ThreadShare:
-    """One thread of the program that sends or receives, in shares of one core's time; waiting: run delay."""
+    """One thread of the program that sends or receives, in shares of one core's time."""
 
-    thread: int
-    user: float
-    system: float
-    waiting: float | None
+    thread: int  # its number by the kernel
+    user: float  # in the program
+    system: float  # in the kernel for it
+    waiting: float | None  # run delay: it was ready, and others ran; None: not known
 
     @property
     def busy(self) -> float:
@@ -60,11 +56,9 @@ class ThreadShare:
 class HostShare:
     """CPU time of one host."""
 
-    host: str
-    """``client``, ``server`` or ``dut``."""
-    cpus: tuple[CoreShare, ...] = ()
-    threads: tuple[ThreadShare, ...] = ()
-    """Threads of the program that sends or receives; none for the DUT."""
+    host: str  # ``client``, ``server`` or ``dut``
+    cpus: tuple[CoreShare, ...] = ()  # cores; where hosts share a kernel, those that it may use
+    threads: tuple[ThreadShare, ...] = ()  # of the program that sends or receives; none for the DUT
     processes: tuple[ProcessShare, ...] = ()
     """The busiest first, including the kernel's and those elsewhere on the machine."""
 

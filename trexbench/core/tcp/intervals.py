@@ -34,23 +34,18 @@ USUAL_MSS = 1448.0
 class Interval:
     """All connections of a direction between two readings of the receiver.
 
-    Times are since the traffic began. All but received_bps and streams are the sender's, None if it was not read.
+    Sums over the streams. What only the sender knows is None if it was not read.
     """
 
-    begin_s: float
-    end_s: float
-    received_bps: float
-    """Payload; like the sender's values a sum over the streams."""
-    sent_bps: float | None
-    retransmits: int | None
-    """In segments."""
-    rtt_s: float | None
-    """Mean of the kernel's smoothed round trips."""
-    cwnd_bytes: float | None
-    """At the interval's end."""
-    streams: Mapping[int, float]
-    """Payload that each stream received, in bit/s."""
-    regular: bool = True
+    begin_s: float  # since the traffic began
+    end_s: float  # since the traffic began
+    received_bps: float  # payload that the receiver's program got
+    sent_bps: float | None  # payload that the sender's program gave to its kernel
+    retransmits: int | None  # segments sent again
+    rtt_s: float | None  # mean of the kernel's smoothed round trips
+    cwnd_bytes: float | None  # congestion window at the interval's end
+    streams: Mapping[int, float]  # payload that each stream received, in bit/s
+    regular: bool = True  # it is as long as interval_s, by half; others do not enter the statistics
 
     @property
     def length_s(self) -> float:
@@ -61,10 +56,8 @@ class Interval:
 class Flow:
     """One direction of a leg."""
 
-    sender: str
-    """``client`` or ``server``."""
-    intervals: tuple[Interval, ...]
-    """In order, without the omitted time."""
+    sender: str  # ``client`` or ``server``
+    intervals: tuple[Interval, ...]  # in order, without the omitted time
     sending: tuple[HostReading, ...]
     """Raw readings of the time that counts; receiving: the same of the receiver."""
     receiving: tuple[HostReading, ...]
@@ -90,7 +83,7 @@ class Flow:
 
     @property
     def retransmits(self) -> int | None:
-        """Segments, over the whole time that counts; None if no interval knows."""
+        """Segments sent again, over the whole time that counts; None if no interval knows."""
         known = [interval.retransmits for interval in self.intervals if interval.retransmits is not None]
         return sum(known) if known else None
 

@@ -50,17 +50,15 @@ NOTHING = "no CPU, window, line or drop explains the rate"
 
 @dataclass(frozen=True)
 class TcpVerdict:
-    limit: TcpLimit
-    reasons: tuple[str, ...]
-    """The evidence, in sentences."""
-    window: TcpWindow | None = None
-    """The window that is the limit."""
-    link_bps: float | None = None
-    """The line's payload rate."""
+    limit: TcpLimit  # what limited the rate
+    reasons: tuple[str, ...]  # the evidence, in sentences
+    window: TcpWindow | None = None  # the window that is the limit
+    link_bps: float | None = None  # payload that the slowest line carries; None: no line, or unknown
     warnings: tuple[RunWarning, ...] = ()
 
     @property
     def at_least(self) -> bool:
+        """The rate is a lower bound: the DUT was not the limit."""
         return self.limit is not TcpLimit.DUT
 
 

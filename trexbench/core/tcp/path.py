@@ -12,16 +12,13 @@ from .wan import Wan
 class TrafficPath:
     """Parts of the path besides the DUT: a line, a tunnel, a PPPoE session."""
 
-    wan: Wan | None = None
-    wan_by: str = ""
-    """Means by which the line is made, as ``netem``."""
-    tunnel: str = ""
-    tunnel_between: str = ""
-    """Its ends; empty: the DUT and the server."""
-    tunnel_by: str = ""
-    tunnel_mtu: Count | None = None
-    """MTU inside the tunnel, if it was set."""
-    pppoe: bool = False
+    wan: Wan | None = None  # line behind the DUT; None: none
+    wan_by: str = ""  # means by which the line is made, as ``netem``
+    tunnel: str = ""  # its kind, as ``wireguard``; empty: none
+    tunnel_between: str = ""  # its ends, as ``client-server``; empty: none, or the DUT and the server (6in4)
+    tunnel_by: str = ""  # its program or device, as ``OpenVPN 2.6.14``
+    tunnel_mtu: Count | None = None  # inside the tunnel; None: none, or 6in4
+    pppoe: bool = False  # a session between DUT and server
 
     def __str__(self) -> str:
         """``WAN 20ms,1gbit by netem, openvpn client-dut by OpenVPN 2.6.14``."""

@@ -41,14 +41,12 @@ class Way(str, Enum):
 class Leg:
     """One test of a run."""
 
-    way: Way  # direction of the payload
-    version: int = 4
-    """IP version: 4 or 6."""
+    way: Way  # ``forward``: the client sends; ``reverse``: the server; ``bidir``: both at once
+    version: int = 4  # of IP: 4 or 6
     repetition: int = 1  # from 1
     buffer_bytes: Count | None = None
     """Size that both hosts let a socket's buffers grow to (the last number of tcp_rmem, tcp_wmem); None: as found."""
-    congestion: str | None = None
-    """Congestion control asked for; None: the plan's."""
+    congestion: str | None = None  # congestion control asked for; None: the plan's
 
     @property
     def kind(self) -> Leg:
@@ -108,21 +106,18 @@ class TcpMode:
 class TcpPlan:
     """Plan of a TCP run: each leg in turn, all with the same parameters."""
 
-    legs: tuple[Leg, ...]
-    streams: int = 1  # connections in parallel
-    time_s: float = 60.0  # length of a leg
-    interval_s: float = 1.0  # between readings
-    omit_s: float = 0.0
-    """Sent at the start of each leg, but not counted."""
+    legs: tuple[Leg, ...]  # in order
+    streams: int = 1  # connections in parallel, each way
+    time_s: float = 60.0  # counted length of a leg
+    interval_s: float = 1.0  # between readings of the hosts
+    omit_s: float = 0.0  # time at the start of each leg, before time_s, that is not counted
     pings: int = 60
-    """Echo requests sent idle before the legs, and again during the first leg of each way."""
-    congestion: str | None = None
-    """Congestion control asked for; None: the host's own."""
+    """Echo requests, one a second, before the legs for each IP version, and beside each leg's first repetition, as far
+    as they fit; 0: none."""
+    congestion: str | None = None  # congestion control asked for; None: the hosts' own
     zerocopy: bool = False  # the sender uses sendfile
-    pinned: bool = False
-    """Each host's program stays on one CPU of its config."""
-    engine: str = "embedded"
-    """One of ENGINES."""
+    pinned: bool = False  # each host's program stays on one CPU of its config
+    engine: str = "embedded"  # program that sends and receives: ``embedded`` or ``iperf3``
 
     def of(self, leg: Leg) -> TcpPlan:
         """Return the plan with the leg's congestion control, if it asks for one."""
@@ -142,31 +137,25 @@ def around_plan(plan: TcpPlan) -> TcpPlan:
 class TcpEnvironment:
     """Environment between and around the hosts, as far as it is known; the verdict needs it."""
 
-    line_bps: Amount | None = None
-    """L1 speed of the slowest line on the path; None: no line (veth), or unknown."""
-    mtu: Count = 1500
-    vlans: Count = 0
-    one_kernel: bool = False
-    """Client, server and DUT are namespaces of one kernel."""
+    line_bps: Amount | None = None  # L1 speed of the slowest line on the path; None: no line (veth), or unknown
+    mtu: Count = 1500  # lowest of the hosts' interfaces; of a PPPoE session; of a tunnel's outer packets
+    vlans: Count = 0  # tags of each frame
+    one_kernel: bool = False  # client, server and DUT are namespaces of one kernel
     dut_is_guest: bool = False
     """The DUT is a virtual machine there, which numbers its cores itself; cpus has those that it runs on."""
-    napi_threads: bool = False
-    """The DUT forwards in threads, not in soft interrupts."""
+    napi_threads: bool = False  # the DUT forwards in threads, not in soft interrupts
     cpus: Mapping[str, tuple[Count, ...]] = field(default_factory=dict)
     """CPUs that ``client``, ``server`` and ``dut`` work on; a host without an entry may use all that it reports."""
-    tunnel: str = TUNNELS[0]
+    tunnel: str = TUNNELS[0]  # its kind; ``none``: no tunnel
     tunnel_by: str = ""
     """Its program or device (``sit``, ``OpenVPN 2.6.14, AES-256-GCM``); ``not read``: it was taken as it is."""
     without_tunnel: str = ""
     """Reason why there is no tunnel although one was asked for; in documents of former releases."""
-    tunnel_between: str = ""
-    """Its ends, as in core.tcp.tunnel; empty: DUT and server."""
-    tunnel_mtu: Count | None = None
-    pppoe: bool = False
-    """A session between DUT and server; the MTU is then the session's."""
-    wan: Wan | None = None
-    wan_by: str = ""
-    """The means by which the line is made."""
+    tunnel_between: str = ""  # its ends, as ``client-server``; empty: none, or the DUT and the server (6in4)
+    tunnel_mtu: Count | None = None  # inside the tunnel; None: none, or 6in4
+    pppoe: bool = False  # a session between DUT and server; the MTU is then the session's
+    wan: Wan | None = None  # line behind the DUT; None: none
+    wan_by: str = ""  # means by which the line is made, as ``netem``
     wan_asked: Wan | None = None
     """The line asked for, if it was scaled down to what the host could carry; in documents of former releases."""
 
@@ -207,16 +196,13 @@ class TcpEnvironment:
 class StreamCount:
     """One TCP connection as one end of it saw it."""
 
-    stream: Count
-    sends: bool
-    """This end sends the payload."""
-    payload_bytes: Count
-    """Total that the program has sent or received."""
+    stream: Count  # its number, the same at both ends
+    sends: bool  # this end sends the payload
+    payload_bytes: Count  # total that the program has given to its kernel, or got from it
     info: Mapping[str, int] = field(default_factory=dict)
     """The kernel's TCP_INFO by its own names without ``tcpi_`` (rtt in us, snd_cwnd in segments); empty: not read."""
-    send_buffer_bytes: Count | None = None
-    """SO_SNDBUF, and below SO_RCVBUF, which include the kernel's overhead."""
-    receive_buffer_bytes: Count | None = None
+    send_buffer_bytes: Count | None = None  # SO_SNDBUF, the kernel's overhead included; None: not read
+    receive_buffer_bytes: Count | None = None  # SO_RCVBUF, the kernel's overhead included; None: not read
 
     def value(self, name: str) -> float | None:
         """Return a value of TCP_INFO; None if it was not read, or is unknown."""
@@ -233,31 +219,28 @@ class StreamCount:
 class ThreadTime:
     """CPU time of one thread of the program that sends or receives, in seconds since it began."""
 
-    thread: Count
-    user_s: Amount
-    system_s: Amount
+    thread: Count  # its number by the kernel
+    user_s: Amount  # in the program
+    system_s: Amount  # in the kernel for it
     waiting_s: Amount | None = None
     """Run delay, ready but without a CPU (/proc/PID/task/TID/schedstat); None: not known."""
 
 
 @dataclass(frozen=True)
 class ProcessTime:
-    """CPU time of one process of a host, in seconds."""
+    """CPU time of one process of a host during the leg, in seconds."""
 
-    process: Count
-    name: str
-    user_s: Amount
-    system_s: Amount
-    waiting_s: Amount | None = None
-    """Run delay of all of its threads."""
-    cpus: tuple[Count, ...] = ()
-    """CPUs on which its threads ran last, that of the busiest first."""
-    busiest_thread_s: Amount | None = None
-    """None unless it has several threads."""
-    role: str = ""
-    """Its part in the test, one of ROLES; empty: none."""
+    process: Count  # its number (PID)
+    name: str  # as the kernel cuts it, or of a program that trexbench runs there
+    user_s: Amount  # in the program
+    system_s: Amount  # in the kernel for it
+    waiting_s: Amount | None = None  # run delay of all of its threads; None: not known
+    cpus: tuple[Count, ...] = ()  # CPUs on which its threads ran last, that of the busiest first
+    busiest_thread_s: Amount | None = None  # CPU time of its busiest thread; None unless it has several
+    role: str = ""  # part in the test: ``endpoint``, ``tunnel``, ``pppoe``, ``napi``, ``ksoftirqd``; empty: none
     whose: str = ""
-    """``kernel``: a kernel thread, shared by all hosts of one kernel; ``elsewhere``: in another network namespace."""
+    """``kernel``: a kernel thread, shared by all hosts of one kernel; ``elsewhere``: in another network namespace;
+    empty: the host's own."""
 
 
 ROLES = ("tunnel", "endpoint", "pppoe", "napi", "ksoftirqd")
@@ -266,18 +249,17 @@ ROLES = ("tunnel", "endpoint", "pppoe", "napi", "ksoftirqd")
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes that took most CPU time during the leg, which took ``over_s``; without those that ended."""
+    """The processes that took most CPU time during the leg, without those that ended before its end."""
 
-    over_s: Amount
-    took: tuple[ProcessTime, ...] = ()
+    over_s: Amount  # time between the readings of all processes
+    took: tuple[ProcessTime, ...] = ()  # the ten busiest, and all that carry payload
 
 
 @dataclass(frozen=True)
 class HostReading:
     """One host at one instant."""
 
-    at_s: Amount
-    """Its own monotonic clock, since payload could flow."""
+    at_s: Amount  # by its own clock, from a moment before payload flows
     streams: tuple[StreamCount, ...] = ()
     cpus: tuple[CpuTime, ...] = ()
     threads: tuple[ThreadTime, ...] = ()
@@ -292,11 +274,9 @@ class Ping:
     """One series of echo requests from client to server."""
 
     leg: Leg
-    loaded: bool
-    """Sent while the leg ran."""
+    loaded: bool  # sent while the leg ran, not before the legs
     sent: Count  # echo requests
-    times_s: tuple[Amount, ...]
-    """Round trips of the answers, in their order."""
+    times_s: tuple[Amount, ...]  # round trips of the answers, in their order
 
 
 SLACK_S = 0.001
@@ -308,16 +288,14 @@ class LegReadings:
     """Readings taken while one leg ran."""
 
     leg: Leg
-    began_s: Amount
-    """On the run's clock."""
+    began_s: Amount  # on the run's clock, by the client's first reading
     client: tuple[HostReading, ...] = ()  # readings of its host
     server: tuple[HostReading, ...] = ()  # readings of its host
-    dut: tuple[DutReading, ...] = ()
-    """The router's counters, on the run's clock."""
+    dut: tuple[DutReading, ...] = ()  # the router's counters, on the run's clock
     program: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By host: name, version and congestion control of its program, as that reported them."""
-    missing: tuple[Missing, ...] = ()
-    error: str | None = None  # why it ended early
+    """By host: its program and system, as these reported themselves: version, congestion control, tcp_rmem ..."""
+    missing: tuple[Missing, ...] = ()  # what could not be read of the DUT
+    error: str | None = None  # why it ended early; None: it did not
     processes: Mapping[str, Processes] = field(default_factory=dict)
     """By host, ``dut`` included, as far as they were read."""
 

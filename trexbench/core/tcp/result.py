@@ -44,13 +44,10 @@ class FlowResult:
     shares: Mapping[str, HostShare]
     """CPU time by host, ``dut`` included."""
     verdict: TcpVerdict
-    power_w: float | None = None
-    """The DUT's mean over the leg."""
-    ceiling_bps: float | None = None
-    """Rate of the endpoints without the router, for the same way and version."""
+    power_w: float | None = None  # the DUT's mean over the time that counts
+    ceiling_bps: float | None = None  # rate of the endpoints without the router, for the same way and version
     bits_per_cpu_second: float | None = None
-    carried_bps: float = 0.0
-    """Payload of all directions of the leg, which its CPU time was taken for."""
+    """Bits received over the CPU seconds of all ``endpoint`` and ``tunnel`` processes; absent where not known."""
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
@@ -80,8 +77,10 @@ class FlowResult:
 
 @dataclass(frozen=True)
 class PingResult:
+    """Figures of one series of echo requests."""
+
     leg: Leg
-    loaded: bool
+    loaded: bool  # sent while the leg ran, not before the legs
     statistics: PingStatistics
 
 
@@ -91,23 +90,20 @@ class LegSummary:
 
     kind: Leg
     repetitions: int  # legs that it sums up
-    rate_bps: float
-    """The mean, of both directions together if there are two."""
-    uncertainty_bps: float | None
-    """Half of its 95 % interval."""
-    limit: TcpLimit
-    """That of the flow that says least about the DUT."""
-    link_bps: float | None  # TCP payload that the slowest line carries
-    retransmitted: float | None  # share of the segments
-    cores_per_gbps: float | None
+    rate_bps: float  # mean payload rate, of both directions together if there are two
+    uncertainty_bps: float | None  # half of its 95 % interval
+    limit: TcpLimit  # that of the flow that says least about the DUT
+    link_bps: float | None  # payload that the slowest line carries, each way
+    retransmitted: float | None  # segments sent again, as a share of those received
+    cores_per_gbps: float | None  # busy cores of the DUT for each Gbit/s of payload
     power_w: float | None  # the DUT's mean
-    idle_power_w: float | None
-    """The DUT's, before the legs."""
-    ping_idle_s: float | None
-    ping_loaded_s: float | None
+    idle_power_w: float | None  # the DUT's, while only echo requests passed
+    ping_idle_s: float | None  # mean round trip before the legs
+    ping_loaded_s: float | None  # mean round trip while these legs ran
 
     @property
     def at_least(self) -> bool:
+        """The rate is a lower bound: the DUT was not the limit."""
         return self.limit is not TcpLimit.DUT
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,19 +129,14 @@ WORSE = (TcpLimit.DUT, TcpLimit.UNKNOWN, TcpLimit.WINDOW, TcpLimit.ENDPOINT_CPU,
 class TcpResult(Run):
     """One run of TCP."""
 
-    plan: TcpPlan
-    setup: TcpEnvironment
-    endpoints: Mapping[str, Any]
-    """By ``client`` and ``server``: a description of the host."""
-    legs: tuple[LegReadings, ...] = ()
-    """Legs that were run, in order."""
-    pings: tuple[Ping, ...] = ()
-    ceilings: tuple[LegReadings, ...] = ()
-    """Runs of the endpoints without the router, back to back or around it."""
-    idle: tuple[DutReading, ...] = ()
-    """The DUT before and after the idle echo requests."""
-    calibration: LineCalibration | None = None
-    """Calibration of the WAN, before the legs; None: no WAN, or a simulated one."""
+    plan: TcpPlan  # legs to be run, and their parameters
+    setup: TcpEnvironment  # between and around the hosts
+    endpoints: Mapping[str, Any]  # by ``client`` and ``server``: what was set there and read back
+    legs: tuple[LegReadings, ...] = ()  # readings of the legs that were run, in order
+    pings: tuple[Ping, ...] = ()  # echo requests before the legs and beside them
+    ceilings: tuple[LegReadings, ...] = ()  # short legs of the endpoints alone, over a cable around the router
+    idle: tuple[DutReading, ...] = ()  # the DUT before and after the echo requests of each IP version
+    calibration: LineCalibration | None = None  # trial of the WAN's delay; None: no WAN, or it was not tried
 
     schema: ClassVar[str] = SCHEMA
     version: ClassVar[int] = VERSION

@@ -12,33 +12,29 @@ from ..means import autocorrelation, mean_uncertainty, student
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of a flow's intervals, as ``datamash min max mean median sstdev`` prints them."""
+    """Figures of a flow's regular intervals in bit/s, as ``datamash min max mean median sstdev`` prints them."""
 
-    count: int
+    count: int  # intervals
     min: float
     max: float
     mean: float
     median: float
-    sstdev: float | None
-    """Standard deviation of a sample (n - 1)."""
-    lag1: float | None
-    """Autocorrelation of the intervals; None if they are too few or all alike."""
-    uncertainty: float | None
-    """Half of the mean's 95 % interval; None if there are too few."""
+    sstdev: float | None  # standard deviation of a sample (n - 1)
+    lag1: float | None  # autocorrelation of the intervals; None if they are too few or all alike
+    uncertainty: float | None  # half of the mean's 95 % interval; None if there are too few
 
 
 @dataclass(frozen=True)
 class PingStatistics:
-    """Figures as ping prints them, in seconds."""
+    """Figures as ping prints them; times are round trips, None without an answer."""
 
-    sent: int
-    received: int
-    loss: float
+    sent: int  # echo requests
+    received: int  # answers
+    loss: float  # share of the requests without an answer
     min_s: float | None = None
-    avg_s: float | None = None
+    avg_s: float | None = None  # mean
     max_s: float | None = None
-    mdev_s: float | None = None
-    """Root mean square deviation."""
+    mdev_s: float | None = None  # root mean square deviation
 
 
 def describe(values: Sequence[float]) -> Statistics | None:

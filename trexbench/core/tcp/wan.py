@@ -30,15 +30,12 @@ _SIZES = {"gb": 1e9, "mb": 1e6, "kb": 1e3, "b": 1.0}
 class Wan:
     """One line, alike in both directions."""
 
-    delay_s: Amount = 0.0
-    """Added to the round trip, half of it each way."""
-    rate_bps: Amount | None = None
-    """Each way, in Ethernet frames without FCS, as tc counts them; None: no limit."""
+    delay_s: Amount = 0.0  # added to the round trip, half of it each way
+    rate_bps: Amount | None = None  # each way, in Ethernet frames without FCS, as tc counts them; None: no limit
     queued_bytes: Count | None = None
-    """Queue before frames are dropped; None: see queue_bytes."""
-    loss: Amount = 0.0
-    jitter_s: Amount = 0.0
-    """Most by which a packet's delay differs each way; order is kept."""
+    """Bytes that wait for the rate before frames are dropped; None: the BDP, at least 10 ms at the rate."""
+    loss: Amount = 0.0  # share of the frames lost at random, each way
+    jitter_s: Amount = 0.0  # most by which a packet's delay differs each way; order is kept
 
     @property
     def bdp_bytes(self) -> int | None:

@@ -35,10 +35,10 @@ class Latency:
     Percentiles are upper ends of the generator's buckets, which have one significant digit.
     """
 
-    direction: Direction
-    share: float  # of the throughput found
-    trial: int
-    offered_pps: float
+    direction: Direction  # as ``0->1``
+    share: float  # load, of the throughput found: 0.1, 0.5 or 0.9
+    trial: int  # number of the load, from 1
+    offered_pps: float  # asked for
     sent_pps: float  # all frames, tagged or not
     loss: float | None  # share of all frames
     lossy: bool  # the loss is above the plan's threshold, beyond what the path loses at every rate
@@ -46,13 +46,13 @@ class Latency:
     sent: int  # tagged frames
     received: int  # tagged frames
     mean_s: float | None = None  # of the generator's averages, one per sample
-    min_s: float | None = None
-    max_s: float | None = None
-    p50_s: float | None = None
-    p99_s: float | None = None
+    min_s: float | None = None  # the generator's, of this load
+    max_s: float | None = None  # the generator's, of this load
+    p50_s: float | None = None  # half of the frames took no longer
+    p99_s: float | None = None  # 99 % of the frames took no longer
     jitter_s: float | None = None  # RFC 3550, at the end
-    out_of_order: int = 0
-    duplicate: int = 0
+    out_of_order: int = 0  # tagged frames that came after a later one
+    duplicate: int = 0  # tagged frames that came again
 
     @property
     def short(self) -> bool:

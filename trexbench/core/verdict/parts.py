@@ -25,27 +25,25 @@ NOT_FINISHED = "not-finished"
 
 @dataclass(frozen=True)
 class RunWarning:
-    """A reason to doubt a figure, stored with it. code: for machines; text: for people."""
+    """A reason to doubt a figure, stored with it."""
 
-    code: str
-    text: str
+    code: str  # for machines, as ``transient-loss``
+    text: str  # for people
 
 
 @dataclass(frozen=True)
 class Goal:
     """A search's result for one goal: the highest rate at which no more than the share ``loss`` of the frames is lost.
 
-    low_pps, high_pps: offered rates below and above the loss, or the wider interval of a DUT that varies; None where
-    none stood. For MLRsearch maximum_pps and received_pps are its conditional throughput, low_pps and high_pps its
-    relevant bounds.
+    For MLRsearch maximum_pps and received_pps are its conditional throughput, low_pps and high_pps its relevant bounds.
     """
 
     loss: float  # the share that may be lost
     maximum_pps: float  # the estimate
-    low_pps: float | None
-    high_pps: float | None
-    sure: float | None  # probability that the knee lies between them; None where the method states none
-    received_pps: float | None  # median at the good rate that low_pps is, or lies below
+    low_pps: float | None  # offered rate that lost no more, or below it if the DUT varies; None: no rate did
+    high_pps: float | None  # offered rate that lost more, or above it if the DUT varies; None: no rate did
+    sure: float | None  # probability that the throughput lies between them; None where the method states none
+    received_pps: float | None  # median rate received at the good rate that low_pps is, or lies below
 
 
 @dataclass(frozen=True)
@@ -55,12 +53,12 @@ class Verdict:
     limit: Limit  # what limited the direction
     reasons: tuple[str, ...]  # evidence, in words
     maximum_pps: float = 0.0  # the throughput, or the most that was carried
-    low_pps: float | None = None  # lower end of the interval
+    low_pps: float | None = None  # lower end of its interval; None: none is stated
     high_pps: float | None = None  # upper end of it
     last_good_pps: float | None = None  # offered before sustained loss
     first_bad_pps: float | None = None  # offered where sustained loss began
-    saturated_at_s: float | None = None  # on the run's clock
-    goals: tuple[Goal, ...] = ()
+    saturated_at_s: float | None = None  # when sustained loss began, on the run's clock
+    goals: tuple[Goal, ...] = ()  # of a search, the first being the loss threshold
 
     @property
     def confirm_pps(self) -> float:
@@ -78,11 +76,11 @@ class Verdict:
 class Trial:
     """One confirmation trial: a rate was held and drained, and totals compared."""
 
-    number: int
+    number: int  # from 1
     offered_pps: float  # asked for; or sent, where the generator sent another rate
     sent: int  # frames
-    received: int  # frames
-    loss: float | None  # share of them
+    received: int  # frames, drain included
+    loss: float | None  # share of those sent
     passed: bool  # lost no more than the threshold, besides what the path loses
 
 
@@ -90,28 +88,27 @@ class Trial:
 class DirectionResult(Verdict):
     """One direction's verdict; rates in frames per second, losses as fractions.
 
-    Where a knee was sought (Plan.seeks_knee): maximum_pps is the best estimate of the rate above which more than the
-    threshold is lost. It is a statement about the DUT only where at_least is False: then the knee lies between low_pps
-    and high_pps in 95 of 100 runs (see core.verdict.knee), in a search with the probability that its goal states. Where
-    at_least is True the direction carried *at least* that much, and there is no interval. last_good_pps, first_bad_pps:
-    the offered rates before and at the beginning of the sustained loss. goals: of a search; the first one's figures are
-    those of the direction.
+    Of a ramp or search, maximum_pps is the best estimate of the rate above which more than the threshold is lost. It is
+    a statement about the DUT only without at_least: then it lies between low_pps and high_pps in 95 of 100 runs, in a
+    search with the probability that its goal states. With at_least the direction carried *at least* that much, and a
+    ramp or search states no interval. A search's first goal has the figures of the direction.
 
-    Where the target was offered at once: maximum_pps is the mean rate received over the hold, without its first window.
-    Where at_least is False the DUT forwards no more of the offered load, which is not a loss-free throughput; low_pps
-    and high_pps are two standard errors of that mean away from it; first_bad_pps is the offered load.
+    Of saturate, maximum_pps is the mean rate received over the hold, without its first window, and low_pps to high_pps
+    the 95 % interval of that mean. Without at_least the DUT forwards no more of the offered load, which is not a
+    loss-free throughput; first_bad_pps is the offered load.
     """
 
-    direction: Direction
+    direction: Direction  # ``0->1``: from the tester's port 0 to its port 1
     at_least: bool  # the direction carried at least maximum_pps; the DUT was not its limit
-    max_received_pps: float  # in any window; past the knee it may exceed maximum_pps
-    hold_loss: float | None  # share lost in the hold
+    max_received_pps: float  # highest rate received in any window; under overload it may exceed maximum_pps
+    hold_loss: float | None  # share lost in the hold; None: there was none
     sent: int  # frames of the whole run, warm-up and trials included
-    received: int  # frames
-    trials: tuple[Trial, ...]
+    received: int  # frames of the whole run
+    trials: tuple[Trial, ...]  # of the confirmation
 
     @property
     def confirmed_pps(self) -> float | None:
+        """Highest rate whose trial passed; None: none did."""
         return max((t.offered_pps for t in self.trials if t.passed), default=None)
 
 
@@ -119,7 +116,7 @@ class DirectionResult(Verdict):
 class Stall:
     """Sustained loss that is no limit: its rate was held again later, and carried."""
 
-    direction: Direction
+    direction: Direction  # as ``0->1``
     begin_s: float  # on the run's clock
     length_s: float  # how long it lasted
     sent: int  # frames, while it lasted
@@ -135,10 +132,12 @@ class Analysis:
 
     @property
     def total_pps(self) -> float:
+        """Sum of the directions' maximum_pps."""
         return sum(d.maximum_pps for d in self.directions)
 
     @property
     def at_least(self) -> bool:
+        """The sum is a lower bound: in some direction the DUT was not the limit."""
         return any(d.at_least for d in self.directions)
 
     @property

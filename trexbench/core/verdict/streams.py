@@ -22,9 +22,9 @@ class StreamLoss:
     number: int  # its place in the profile, from 0
     frame_bytes: int  # with FCS
     sent: int  # frames, in ramp and hold
-    received: int  # frames
-    loss: float | None  # share of them
-    knee_loss: float | None  # in the first Plan.windows windows of the direction's sustained loss; None without that
+    received: int  # frames of these
+    loss: float | None  # share of those sent
+    knee_loss: float | None  # share in the first windows (plan.windows) of the direction's sustained loss; None: none
     lossy_from_pps: float | None  # the direction's offered rate where the stream's own sustained loss begins
 
 
