@@ -31,7 +31,7 @@ def test_a_page_is_what_the_code_says(name: str) -> None:
         ("yaml", r"\bNone\b|`True`"),
         ("documents", r"\bNone\b"),
         ("options", r"\de\+\d"),
-        ("python", r"(?m)^## \w+\n\n##"),
+        ("python", r"(?m)^### \w+\n\n##"),
     ],
 )
 def test_a_page_speaks_of_what_its_reader_sees(name: str, wrong: str) -> None:
