@@ -62,20 +62,6 @@ def test_losses_are_not_pooled_over_directions() -> None:
     assert back.at_least and back.maximum_pps == pytest.approx(7e5, rel=0.005)
 
 
-def test_the_same_samples_give_the_same_next_step() -> None:
-    plan = plan_of()
-    samples = simulate(plan, World(7e5, noise=0.01)).samples
-    for end in range(1, len(samples)):
-        step = plan.next_step(samples[:end])
-        assert step == plan.next_step(samples[:end])
-        assert (step.phase, step.offered_pps, step.trial) == (
-            samples[end].phase,
-            samples[end].asked_pps,
-            samples[end].trial,
-        )
-    assert plan.next_step(samples) is None
-
-
 def test_every_trial_is_started_anew_and_drained() -> None:
     plan = plan_of()
     outcome, generator, _ = simulate_with(plan, World(7e5))
@@ -94,44 +80,15 @@ def test_frames_on_their_way_are_not_lost() -> None:
     assert one.maximum_pps == pytest.approx(7e5, rel=0.005)
 
 
-@pytest.mark.parametrize("world", [World(tx_limit_pps=5e5), World(tx_limit_pps=5e5, capacity_pps=5.2e5)])
-def test_what_the_generator_cannot_send_is_a_lower_bound(world: World) -> None:
-    (one,) = searched(world)
-    assert (one.limit, one.at_least, one.low_pps) == (Limit.GENERATOR_TX, True, None)
-    assert one.maximum_pps == pytest.approx(5e5, rel=0.012)
-
-
 def test_a_generator_that_falls_short_far_above_the_knee_limits_nothing() -> None:
     (one,) = searched(World(tx_limit_pps=1e6, capacity_pps=7e5))
     assert one.limit is Limit.DUT and one.maximum_pps == pytest.approx(7e5, rel=0.005)
-
-
-def test_what_the_testers_receiver_loses_is_a_lower_bound() -> None:
-    (one,) = searched(World(rx_limit_pps=5e5))
-    assert (one.limit, one.at_least) == (Limit.GENERATOR_RX, True)
-    assert one.maximum_pps == pytest.approx(5e5, rel=0.01)
-
-
-def test_a_router_as_fast_as_the_line_has_no_upper_bound() -> None:
-    (one,) = searched(World())
-    assert (one.limit, one.at_least, one.goals[0].high_pps) == (Limit.NONE, True, None)
-    assert one.maximum_pps == pytest.approx(0.97 * 1e9 / 672, rel=0.001)
 
 
 def test_a_router_that_always_loses_too_much_has_no_lower_bound_and_that_is_said() -> None:
     (one,) = searched(World(base_loss=0.1))
     assert one.limit is Limit.DUT and "no lower bound" in one.reasons[0]
     assert (one.maximum_pps, one.low_pps, one.goals[0].received_pps) == (0.0, None, None)
-
-
-def test_every_beginning_of_a_search_has_a_verdict() -> None:
-    plan = plan_of(bidir=True, goals=(0.001, 0.01))
-    samples = simulate(plan, World(7e5)).samples
-    for end in range(len(samples) + 1):
-        for one in analyse(plan, samples[:end]).directions:
-            assert one.maximum_pps <= 7.1e5
-            ended = any("ended before MLRsearch did" in reason for reason in one.reasons)
-            assert not ended or end < len(samples)
 
 
 def test_the_expected_length_is_about_what_it_takes() -> None:
@@ -152,12 +109,3 @@ def test_without_the_library_nothing_is_opened_but_stored_runs_are_read(monkeypa
     stored = plan_from_dict(json.loads(json.dumps(plan_to_dict(plan))))
     (one,) = analyse(stored, samples).directions
     assert one.limit is Limit.NONE and "not installed" in one.reasons[0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"width": 0.5}, "--width of 50"), ({"goals": (0.6,)}, "a goal of --loss"), ({"trial_s": 30.0}, "trials of 30 s")],
-)
-def test_what_cannot_be_searched_is_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        make_plan(kind="mlrsearch", **changes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from runs import HeldClock, SimulatedGenerator, World, asked, make_plan, simulate
 
-from trexbench.core.load.plan import LATENCY_LOADS, Direction, Plan
+from trexbench.core.load.plan import LATENCY_LOADS, Plan
 from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.ramp import TRIALS_LOWER
@@ -106,15 +106,13 @@ def test_loads_of_the_latency_last_as_planned_one_after_the_other(
     assert len(places) == len(set(places))
     loads = [trial for phase, trial in places if phase is Phase.LATENCY]
     assert loads == list(range(len(LATENCY_LOADS) + 1 - len(loads), len(LATENCY_LOADS) + 1))
-    assert places[len(places) - 2 * len(loads) :] == [
-        (phase, trial) for trial in loads for phase in (Phase.LATENCY, Phase.LATENCY_DRAIN)
-    ]
+    last = [(phase, trial) for trial in loads for phase in (Phase.LATENCY, Phase.LATENCY_DRAIN)]
+    assert places[len(places) - len(last) :] == last
     for trial in loads:
         at = [i for i, s in enumerate(samples) if (s.phase, s.trial) == (Phase.LATENCY, trial)]
         assert len(at) >= 2 and len({asked(samples[i]) for i in at}) == 1
         assert abs(samples[at[-1]].t_s - samples[at[0] - 1].t_s - plan.latency_s) <= plan.sample_s / 2 + late_s + 1e-6
-    one_a_load = len(plan.directions) * len(loads)
-    assert len(find_latencies(plan, samples)) == one_a_load
+    assert len(find_latencies(plan, samples)) == len(plan.directions) * len(loads)
     assert all(plan.time_left(s.phase, s.trial, 0.0) >= 0 for s in samples)
 
 
@@ -154,18 +152,6 @@ def test_stop_on_saturation_stops_soon_and_only_when_the_verdict_stands(sample_s
         assert end - max(r.saturated_at_s or 0 for r in results) <= 3 * plan.windows + 1
 
 
-def test_one_saturated_direction_does_not_stop_the_other() -> None:
-    plan = make_plan(bidir=True, stop_on_saturation=True)
-    samples = simulate(plan, World({"0->1": 0.3e6, "1->0": 0.9e6})).samples
-    results = analyse(plan, samples).directions
-    assert [round(r.maximum_pps / 1e5) for r in results] == [3, 9]
-
-
-def trials(samples: Sequence[Sample]) -> list[Mapping[Direction, float]]:
-    held = {s.trial: s.asked_pps for s in samples if s.phase is Phase.CONFIRM}
-    return list(held.values())
-
-
 @pytest.mark.parametrize(
     ("world", "bidir", "rates"),
     [
@@ -182,7 +168,7 @@ def trials(samples: Sequence[Sample]) -> list[Mapping[Direction, float]]:
 def test_trials_confirm_the_lower_end_of_what_the_dut_carries(world: World, bidir: bool, rates: int) -> None:
     plan = make_plan(bidir=bidir, hold_s=0.0)
     samples = simulate(plan, world).samples
-    held = trials(samples)
+    held = [*{s.trial: s.asked_pps for s in samples if s.phase is Phase.CONFIRM}.values()]
     assert len(held) == rates
     for one in analyse(plan, samples).directions:
         if not held:

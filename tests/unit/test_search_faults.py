@@ -77,7 +77,7 @@ def test_a_knee_behind_a_path_that_loses(share: float, capacity: float) -> None:
     assert float(told.split()[1]) == pytest.approx(100 * share, rel=0.03)
 
 
-@pytest.mark.parametrize("share", [0.0011, 0.002, 0.05])
+@pytest.mark.parametrize("share", [0.0011, 0.002, 0.05, 0.1])
 def test_a_path_that_loses_is_no_limit(share: float) -> None:
     analysis = searched(World(base_loss=share))
     (one,) = analysis.directions
@@ -184,9 +184,7 @@ def test_the_offered_load_of_a_look_is_what_was_sent(number: int) -> None:
 
 @pytest.mark.parametrize("kind", ["search", "saturate", "mlrsearch"])
 @pytest.mark.parametrize(("base_loss", "latency_s"), [(0.0, 1e-4), (2e-5, 0.0), (2e-4, 0.0)])
-def test_a_generator_that_sends_no_more_is_the_limit_though_a_frame_is_lost(
-    kind: str, base_loss: float, latency_s: float
-) -> None:
+def test_a_sender_that_sends_no_more_is_the_limit_despite_loss(kind: str, base_loss: float, latency_s: float) -> None:
     if kind == "mlrsearch":
         pytest.importorskip("MLRsearch")
     plan = make_plan(kind=kind, warmup_s=2.0)

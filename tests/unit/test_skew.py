@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,13 +52,17 @@ class Skewed(SimulatedGenerator):
         return random.Random(f"{self.world.seed} {port} {self.reads if self.kind == 'jitter' else 0}").random()
 
 
-def judged(plan: Plan, world: World, kind: str, skew_s: float) -> Analysis:
+def skewed(plan: Plan, world: World, kind: str, skew_s: float) -> Sequence[Sample]:
     clock = HeldClock()
     generator = Skewed(plan, world, clock)
     generator.kind, generator.skew_s = kind, skew_s
     outcome = run(plan, generator, clock)
     assert outcome.error is None
-    return analyse(plan, outcome.samples)
+    return outcome.samples
+
+
+def judged(plan: Plan, world: World, kind: str, skew_s: float) -> Analysis:
+    return analyse(plan, skewed(plan, world, kind, skew_s))
 
 
 def plans(strategy: str) -> Iterator[tuple[int, random.Random, Plan]]:
@@ -70,11 +74,8 @@ def plans(strategy: str) -> Iterator[tuple[int, random.Random, Plan]]:
             changes = lengths | {"stop_on_saturation": rng.random() < 0.5}
         threshold, sample_s = rng.choice([1e-4, 1e-3, 1e-2]), rng.choice([0.25, 0.5, 1.0])
         bidir = rng.random() < 0.5
-        yield (
-            seed,
-            rng,
-            make_plan(bidir=bidir, kind=strategy, loss_threshold=threshold, sample_s=sample_s, **changes),
-        )
+        plan = make_plan(bidir=bidir, kind=strategy, loss_threshold=threshold, sample_s=sample_s, **changes)
+        yield seed, rng, plan
 
 
 KINDS = ["constant", "jitter", "alternating"]
@@ -133,10 +134,7 @@ def test_a_whole_run_with_rechecks_trials_and_doubts_finds_the_knee(kind: str) -
 def test_the_skew_that_is_seen_is_what_there_is_and_none_where_streams_are_counted() -> None:
     plan = make_plan(ramp_s=60.0, confirm_s=0.0)
     for kind, least, most in (("constant", 0.0, 1e-3), ("jitter", 7e-3, 30e-3), ("alternating", 15e-3, 40e-3)):
-        clock = HeldClock()
-        generator = Skewed(plan, World(), clock)
-        generator.kind, generator.skew_s = kind, 10e-3
-        samples = run(plan, generator, clock).samples
+        samples = skewed(plan, World(), kind, 10e-3)
         (direction,) = plan.directions
         assert least <= find_skew_s(plan, samples, direction) <= most, kind
         assert find_skew_s(plan, [counted(sample) for sample in samples], direction) == 0

@@ -169,9 +169,7 @@ def test_case_1_a_second_stall_ends_within_the_half_of_the_hold_that_decides(sam
         (60.0, 36.0, 3.0),
     ],
 )
-def test_case_1_a_stall_that_begins_just_past_the_knee_does_not_move_it(
-    ramp_s: float, begin_s: float, length_s: float, noise: float
-) -> None:
+def test_case_1_a_stall_just_past_the_knee(ramp_s: float, begin_s: float, length_s: float, noise: float) -> None:
     """The last two fill no window."""
     world = World(CAPACITY, noise=noise, blips=((begin_s, begin_s + length_s),))
     _, _, analysis = measured(world, stop_on_saturation=True, ramp_s=ramp_s)
@@ -242,9 +240,7 @@ FAST = 1.3e6
 
 @pytest.mark.parametrize("stops", [True, False])
 @pytest.mark.parametrize("capacity", [FAST, 9.2e5], ids=["far above", "little above"])
-def test_case_2_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut(
-    stops: bool, capacity: float
-) -> None:
+def test_case_2_a_receiver_that_loses_silently_is_found_by_counters_of_the_dut(stops: bool, capacity: float) -> None:
     world = World(capacity, rx_limit_pps=9e5, rx_silent=True)
     result = make_result(make_plan(stop_on_saturation=stops), world, observed=True)
     (one,) = result.analysis.directions
@@ -310,18 +306,15 @@ def own_duplicates(result: RunResult, share: float) -> RunResult:
 
 
 @pytest.mark.parametrize(("capacity", "share"), [(9.2e5, 0.009), (9.05e5, 0.009), (9.05e5, 0.005)])
-def test_case_2_frames_that_come_twice_do_not_stand_in_for_what_the_receiver_loses(
-    capacity: float, share: float
-) -> None:
+def test_case_2_frames_that_come_twice_do_not_hide_what_the_receiver_loses(capacity: float, share: float) -> None:
     world = World(capacity, rx_limit_pps=9e5, rx_silent=True, duplicated=share)
     result = make_result(make_plan(stop_on_saturation=True), world, observed=True)
     (one,) = result.analysis.directions
     (sent,) = [port.tx_packets for port in result.dut_readings[1].observation.ports if port.port == 1]
     assert one.received > sent + 10, "more came back than the DUT sent, and yet frames were lost on the way"
     assert (one.limit, one.at_least, one.low_pps) == (Limit.GENERATOR_RX, True, None)
-    counts = re.search(
-        r"counts (\d+) sent to port 1, the tester (\d+) received there, of which (\d+) came", *one.reasons
-    )
+    words = r"counts (\d+) sent to port 1, the tester (\d+) received there, of which (\d+) came"
+    counts = re.search(words, *one.reasons)
     assert counts is not None and [int(count) for count in counts.groups()[:2]] == [sent, one.received]
     assert 0.85 * share * sent < int(counts[3]) < share * sent
     assert [c.code for c in (*result.analysis_warnings, *result.dut_warnings)] == ["duplicates"]
@@ -410,15 +403,14 @@ def test_case_5_few_windows_show_a_path_that_loses(share: float, capacity: float
 
 
 @pytest.mark.parametrize(("stops", "capacity"), [(True, 1.6e5), (False, 1.6e5), (True, 2.2e5), (False, 2.2e5)])
-def test_case_5_where_the_dut_stood_still_below_its_knee_few_windows_show_the_path(
-    stops: bool, capacity: float
-) -> None:
+def test_case_5_where_the_dut_stood_still_below_its_knee_few_windows_show_it(stops: bool, capacity: float) -> None:
     """Rates that were held show a loss, too: of one rate only, which is no share at every rate."""
     world = World(capacity, back_loss=0.005, blips=((5.6, 9.5),))
     _, _, analysis = measured(world, stop_on_saturation=stops)
     (one,) = analysis.directions
     if stops or capacity < 2e5:
         assert one.limit is Limit.UNKNOWN and one.maximum_pps == 0 and codes(analysis) == []
+        assert stops or "no more at" in one.reasons[0], "the loss is no larger at far higher rates"
     else:
         assert is_the_knee(one, capacity) and codes(analysis) == ["stall", "lossy-path"]
 
@@ -510,12 +502,6 @@ def test_several_faults_at_once(seed: int, number: int, expected: list[str]) -> 
     mixed = random_mixed(random.Random(f"{seed} {number}"), number)
     found = mixed.measure().analysis.directions
     assert [compare(one, *mixed.limit_of(one.direction)) for one in found] == expected
-
-
-@pytest.mark.parametrize("read_s", [0.001, 0.003])
-def test_case_5_counters_read_apart_lose_nothing(read_s: float) -> None:
-    _, _, analysis = measured(World(CAPACITY, read_s=read_s), loss_threshold=0.01)
-    assert codes(analysis) == []
 
 
 def test_case_5_latency_behind_a_path_that_loses_is_not_that_of_full_queues() -> None:
