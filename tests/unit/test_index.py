@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import re
 import shutil
 import signal
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 from children import start_child
-from effort import examples, scaled
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from effort import scaled
 from runs import World, make_plan, make_result
 from seen import kernel, run_of, vpp
 
@@ -108,83 +106,29 @@ def test_documents_laid_out_otherwise_are_read_as_a_whole(tmp_path: Path) -> Non
     document = json.loads(path.read_text())
     wanted = row_of(load_run(path), "x")
     samples = document.pop("samples")
+    derived = ("analysis", "efficiency", "total_pps", "at_least", "losses")
     for text in (
         json.dumps({"samples": samples, **document}, indent=1),
         json.dumps({**document, "samples": samples}),
         json.dumps({**document, "samples": samples}, indent=4),
+        json.dumps({**{key: value for key, value in document.items() if key not in derived}, "samples": samples}),
     ):
         path.write_text(text)
         assert read_sealed(path.read_bytes()) is None
         assert load_rows(path, "x")[0] == wanted
 
 
-def test_what_was_not_analysed_is_analysed_by_the_index(tmp_path: Path) -> None:
-    path = store(tmp_path, RUN)
-    text = path.read_text()
-    document = json.loads(text)
-    for name in ("analysis", "efficiency", "total_pps", "at_least", "losses"):
-        del document[name]
-    samples = document.pop("samples")
-    body = ",\n".join(json.dumps(sample, separators=(",", ":")) for sample in samples)
-    path.write_text(json.dumps(document, indent=1)[:-2] + f',\n "samples": [\n{body}\n ]\n}}\n')
-    assert load_rows(path, "x")[0] == row_of(load_run(path), "x")
-
-
 # Damage
 
 
-DAMAGES: dict[str, Callable[[str, int], str]] = {
-    "cut in the samples": lambda text, third: text[: (third + len(text)) // 2],
-    "nested in a fact": lambda text, third: text.replace(
-        '"host": {', '"host": {"deep": ' + "[" * 5_000_000 + "]" * 5_000_000 + ",", 1
-    ),
-    "a negative count": lambda text, third: text[:third] + text[third:].replace('"ipackets":', '"ipackets":-', 1),
-}
-"""Damage to a document, whose third sample begins at this place; test_store has more."""
-
-
-@pytest.mark.parametrize("what", DAMAGES)
-def test_a_damaged_document_is_named_and_stops_no_other(tmp_path: Path, what: str) -> None:
+def test_a_damaged_document_is_named_and_stops_no_other(tmp_path: Path) -> None:
     good = str(store(tmp_path, RUN).relative_to(tmp_path))
     path = store(tmp_path, RUN, id="other", started="2026-03-01T13:00:00Z")
-    text = path.read_text()
-    samples = text.index('\n "samples": [')
-    path.write_text(DAMAGES[what](text, [at for at, letter in enumerate(text) if letter == "\n" and at > samples][3]))
+    path.write_bytes(path.read_bytes()[:-500])
     found, refused = snapshot(tmp_path)
     assert [row.path for row in found] == [good]
     ((name, reason),) = refused
     assert name == str(path.relative_to(tmp_path)) and reason and "\n" not in reason and str(tmp_path) not in reason
-    with pytest.raises(StoreError):
-        load_run(path)
-
-
-@settings(examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_any_damage_to_the_bytes_is_refused_or_the_line_is_what_the_whole_document_says(
-    tmp_path: Path, data: st.DataObject
-) -> None:
-    original = store(tmp_path / "a", RUNS["of a suite"])
-    content = bytearray(original.read_bytes())
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(content) - 1))
-        end = min(len(content), at + data.draw(st.sampled_from([0, 1, 1, 1, 7, 200])))
-        content[at:end] = data.draw(
-            st.binary(max_size=3) | st.sampled_from([b"0", b"-", b",", b"{", b"]", b'"', b"1e999"])
-        )
-    path = original.with_name("damaged.json")
-    path.write_bytes(content)
-    try:
-        row = load_rows(path, "x")[0]
-    except StoreError as error:
-        assert "\n" not in str(error)
-        with pytest.raises(StoreError, match=re.escape(str(error))):
-            load_run(path)
-        return
-    else:
-        assert row == row_of(load_run(path), "x")
-    finally:
-        shutil.rmtree(tmp_path / "a")
-    assert all(math.isfinite(value) for value in row.to_dict().values() if isinstance(value, float))
 
 
 @pytest.mark.parametrize(
@@ -217,9 +161,8 @@ def test_hostile_names_are_refused_by_their_files_name_and_stop_nothing(tmp_path
     hostile += [store(tmp_path, RUN, command={**command, key: name}) for key in ("mode", "suite", "night", "label")]
     found = problems(tmp_path)
     assert sorted(found) == sorted(str(path.relative_to(tmp_path)) for path in hostile)
-    assert all(
-        "is not a valid name: " in reason and reason.isprintable() and len(reason) < 200 for reason in found.values()
-    )
+    for reason in found.values():
+        assert "is not a valid name: " in reason and reason.isprintable() and len(reason) < 200
     assert [row.path for row in rows(tmp_path)] == [str(good.relative_to(tmp_path))]
     with pytest.raises(StoreError, match=f"{re.escape(str(hostile[0]))}: .*dut.name is not a valid name"):
         load_run(hostile[0])
@@ -240,10 +183,8 @@ def test_odd_files_are_problems_or_none_of_ours(tmp_path: Path) -> None:
     (tmp_path / "not-a-date" / "dut" / "x.json").write_text("{")
     found, refused = snapshot(tmp_path)
     assert [row.path for row in found] == [str(good.relative_to(tmp_path))]
-    day = str(folder.relative_to(tmp_path))
-    assert {name for name, _ in refused} == {
-        f"{day}/{name}" for name in ("fifo.json", "directory.json", "nowhere.json", "no-\\udcff-unicode.json")
-    }
+    day, odd = str(folder.relative_to(tmp_path)), ("fifo", "directory", "nowhere", "no-\\udcff-unicode")
+    assert {name for name, _ in refused} == {f"{day}/{name}.json" for name in odd}
     before = (tmp_path / INDEX_FILE).stat().st_mtime_ns
     assert snapshot(tmp_path) == (found, refused) and (tmp_path / INDEX_FILE).stat().st_mtime_ns == before
 
@@ -283,9 +224,7 @@ def test_the_journal_of_a_run_that_goes_on_is_followed(tmp_path: Path) -> None:
     assert [row.status for row in rows(tmp_path)] == ["complete"]
 
 
-def test_after_another_version_of_the_analysis_all_is_read_anew_and_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_version_of_the_analysis_reads_all_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [store(tmp_path, RUN, id=str(number)) for number in range(3)]
     before, warnings = snapshot(tmp_path), list[str]()
     for name in ("document", "index"):
@@ -322,17 +261,10 @@ def test_nights_that_began_in_one_second_are_in_the_order_of_their_dates(tmp_pat
 
 
 def test_filters_and_order(tmp_path: Path) -> None:
-    for number, (dut, mode, suite, day) in enumerate(
-        [("a", "m", "s", "03"), ("a", "n", None, "01"), ("b", "m", "s", "02"), ("b", "n", "s", "04")]
-    ):
-        store(
-            tmp_path,
-            RUN,
-            id=str(number),
-            dut={"name": dut},
-            command={"mode": mode, "suite": suite},
-            started=f"2026-03-{day}T12:00:00Z",
-        )
+    runs = [("a", "m", "s", "03"), ("a", "n", None, "01"), ("b", "m", "s", "02"), ("b", "n", "s", "04")]
+    for number, (dut, mode, suite, day) in enumerate(runs):
+        what = {"dut": {"name": dut}, "command": {"mode": mode, "suite": suite}}
+        store(tmp_path, RUN, id=str(number), started=f"2026-03-{day}T12:00:00Z", **what)
     wanted: list[tuple[dict[str, Any], str]] = [
         ({}, "1203"),
         ({"dut": "a"}, "10"),
@@ -396,7 +328,7 @@ def test_where_none_can_be_kept_it_is_made_in_memory_and_said_so(tmp_path: Path)
 def test_many_open_it_at_once(tmp_path: Path) -> None:
     paths = [store(tmp_path, RUN, id=str(number)) for number in range(12)]
     found: list[int] = []
-    loops, barrier = scaled(5, 2), threading.Barrier(6)
+    loops, barrier = scaled(5, 2), Barrier(6)
 
     def one(number: int) -> None:
         barrier.wait()
@@ -404,11 +336,8 @@ def test_many_open_it_at_once(tmp_path: Path) -> None:
             store(tmp_path, RUN, id=f"{number}")
             found.append(len(rows(tmp_path)))
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        [*pool.map(one, range(6))]
     stored = len(paths) + 6 * loops
     assert len(found) == 6 * loops and max(found) == stored and min(found) > len(paths)
     assert len(rows(tmp_path)) == stored
@@ -465,11 +394,8 @@ def test_a_query_reads_the_tables(tmp_path: Path) -> None:
     assert index.query("select count(*) as n, max(total_pps) from runs where dut like 'lab-%'") == (
         ["n", "max(total_pps)"], [(1, RUN.analysis.total_pps)],
     )  # fmt: skip
-    assert index.query("with x(n) as (values (1) union all select n + 1 from x where n < 3) select n from x")[1] == [
-        (1,),
-        (2,),
-        (3,),
-    ]
+    counting = "with x(n) as (values (1) union all select n + 1 from x where n < 3) select n from x"
+    assert index.query(counting)[1] == [(1,), (2,), (3,)]
     assert [name for name, _ in index.query("select * from problems")[1]] == ["2026-03-01/lab-linux/bad.json"]
     assert index.query("select json_extract(nodes, '$.ethernet-input') > 0 from runs")[1] == [(1,)]
 

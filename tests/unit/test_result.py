@@ -122,23 +122,8 @@ def test_a_document_of_a_ramp_with_a_zoom_says_what_its_ramp_found() -> None:
     assert (found.limit, found.maximum_pps, found.trials) == (ramp.limit, ramp.maximum_pps, ()) and ramp.trials
 
 
-def test_a_document_without_samples_says_the_rest() -> None:
-    result = make_result()
-    brief, whole = result.without_readings(), to_document(result)
-    assert {**brief, "samples": whole["samples"]} == whole and list(whole)[-1] == "samples"
-
-
 DOCUMENT = json.loads(json.dumps(to_document(make_result(make_plan(bidir=True, latency_s=3.0), World(0.7e6)))))
 DOCUMENT["samples"] = DOCUMENT["samples"][:12] + DOCUMENT["samples"][-3:]
-
-
-@pytest.mark.parametrize(
-    ("version", "words"),
-    [(4, "up to 3: upgrade"), (0, "version 0"), ("1", "version '1'"), (None, "version None")],
-)
-def test_versions(version: Any, words: str) -> None:
-    with pytest.raises(StoreError, match=words):
-        from_document({**DOCUMENT, "version": version})
 
 
 @pytest.mark.portable

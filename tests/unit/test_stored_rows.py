@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -20,8 +21,9 @@ from typing import Any
 
 import pytest
 from children import start_child
+from drives import broken
 from effort import examples, scaled
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nights import date, make_row, make_rows, noisy, over_wan
 from runs import make_result
@@ -57,7 +59,7 @@ from trexbench.results.published import keep_night  # noqa: E402
 from trexbench.results.remote import Store, is_inside, mirror_of, store_of  # noqa: E402
 from trexbench.results.rowfiles import counting  # noqa: E402
 from trexbench.results.store import RunWriter, load_run  # noqa: E402
-from trexbench.review.find import all_rows, find_document, find_rows, latest_run, query  # noqa: E402
+from trexbench.review.find import Warn, all_rows, find_document, find_rows, latest_run, query  # noqa: E402
 from trexbench.review.judge import judge  # noqa: E402
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)  # with lone surrogates
@@ -105,20 +107,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @given(st.lists(ROWS, max_size=3))
+@example([make_row(total_pps=math.inf, label="\ud800")])
+@example([replace(make_row(), cell=Cell("x", TcpMode(Way.BIDIR, 6), True, None, TCP_KIND))])
 @examples(300)
 def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows: list[RunRow]) -> None:
     path = tmp_path_factory.getbasetemp() / "any.parquet"
     write_table(path, make_table(rows, ["0" * 32] * len(rows)))
     assert read_rows(path) == rows
-
-
-def test_a_row_that_no_json_has_is_kept(tmp_path: Path) -> None:
-    rows = [
-        make_row(total_pps=math.inf, label="\ud800"),
-        replace(make_row(), cell=Cell("x", TcpMode(Way.BIDIR, 6), True, None, TCP_KIND)),
-    ]
-    write_table(tmp_path / "x.parquet", make_table(rows, ["", ""]))
-    assert read_rows(tmp_path / "x.parquet") == rows
 
 
 def test_readers_of_others_see_columns_with_units_and_the_document(tmp_path: Path) -> None:
@@ -142,31 +137,35 @@ def ended_night(results: Path, number: int = 0, suite: str = "nightly", runs: in
         told = {"verb": "ramp", "mode": "var2-64b", "rx_queues": 1, "suite": suite, "night": date(number)}
         result = make_result(dut={"name": "netgate-vpp"}, command=told, started=started, id=f"{suite} {number} {run}")
         paths.append(RunWriter(results, pytest.fail).end(result).relative_to(results).as_posix())
-    cells = tuple(
-        CellRecord(
-            Cell("netgate-vpp", "var2-64b", False, 1), CellState.DONE, (Attempt(f"{date(number)}T03:00:00Z", path),)
-        )
-        for path in paths
-    )
-    night = Night(suite, date(number), f"{date(number)}T03:00:00Z", False, cells, f"{date(number)}T04:00:00Z")
+    cell, begun = Cell("netgate-vpp", "var2-64b", False, 1), f"{date(number)}T03:00:00Z"
+    cells = tuple(CellRecord(cell, CellState.DONE, (Attempt(begun, path),)) for path in paths)
+    night = Night(suite, date(number), begun, False, cells, f"{date(number)}T04:00:00Z")
     return NightWriter.begin(results, night).path
+
+
+def put(results: Path, *numbers: int, warn: Warn = pytest.fail, runs: int = 1) -> None:
+    for number in numbers:
+        keep_night(results, ended_night(results, number, runs=runs), warn)
 
 
 def files_of(results: Path) -> list[str]:
     return sorted(path.relative_to(results).as_posix() for path in results.rglob("*.parquet"))
 
 
+def stored(results: Path) -> list[RunRow]:
+    return [row for name in files_of(results) for row in read_rows(results / name)]
+
+
 def test_a_night_in_a_directory_has_its_rows_beside_it(tmp_path: Path) -> None:
-    keep_night(tmp_path, ended_night(tmp_path, runs=2), pytest.fail)
-    keep_night(tmp_path, ended_night(tmp_path), pytest.fail)
+    put(tmp_path, 0, runs=2)
+    put(tmp_path, 0)
     assert files_of(tmp_path) == [f"rows/nightly/{date(0)}-2.parquet", f"rows/nightly/{date(0)}.parquet"]
-    stored = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
-    assert sorted(row.path for row in stored) == sorted(row.path for row in all_rows(tmp_path, pytest.fail))
+    assert sorted(row.path for row in stored(tmp_path)) == sorted(row.path for row in all_rows(tmp_path, pytest.fail))
 
 
 @pytest.mark.parametrize("how", ["missing", "damaged", "of another version", "of a removed document"])
 def test_a_night_in_a_directory_mends_the_rows_of_those_before(tmp_path: Path, how: str) -> None:
-    keep_night(tmp_path, ended_night(tmp_path, 0, runs=2), pytest.fail)
+    put(tmp_path, 0, runs=2)
     path, told = tmp_path / files_of(tmp_path)[0], list[str]()
     if how == "missing":
         path.unlink()
@@ -176,10 +175,9 @@ def test_a_night_in_a_directory_mends_the_rows_of_those_before(tmp_path: Path, h
         write_table(path, pq.read_table(path).replace_schema_metadata({}))
     else:
         next((tmp_path / date(0)).glob("*/*.json")).unlink()
-    keep_night(tmp_path, ended_night(tmp_path, 31), pytest.fail)  # merges the month
+    put(tmp_path, 31)  # merges the month
     assert files_of(tmp_path) == ["rows/nightly/2026-01.parquet", f"rows/nightly/{date(31)}.parquet"]
-    stored = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
-    assert sorted(row.path for row in stored) == sorted(row.path for row in all_rows(tmp_path, told.append))
+    assert sorted(row.path for row in stored(tmp_path)) == sorted(row.path for row in all_rows(tmp_path, told.append))
 
 
 def test_rows_that_lack_a_damaged_documents_are_not_merged_until_it_is_mended(tmp_path: Path) -> None:
@@ -188,20 +186,18 @@ def test_rows_that_lack_a_damaged_documents_are_not_merged_until_it_is_mended(tm
     whole, told = document.read_bytes(), list[str]()
     document.write_bytes(b"{")
     keep_night(tmp_path, night, told.append)
-    keep_night(tmp_path, ended_night(tmp_path, 31), told.append)
+    put(tmp_path, 31, warn=told.append)
     assert files_of(tmp_path)[0] == f"rows/nightly/{date(0)}.parquet" and "not JSON" in told[-1]
     document.write_bytes(whole)
-    keep_night(tmp_path, ended_night(tmp_path, 32), pytest.fail)
+    put(tmp_path, 32)
     assert files_of(tmp_path)[0] == "rows/nightly/2026-01.parquet"
     assert len(read_rows(tmp_path / files_of(tmp_path)[0])) == 2
 
 
 def test_pruned_documents_have_no_rows(tmp_path: Path) -> None:
-    for number in (0, 1, 31):
-        keep_night(tmp_path, ended_night(tmp_path, number), pytest.fail)
+    put(tmp_path, 0, 1, 31)
     remove(tmp_path, find_old(tmp_path, before=date(1)), pytest.fail)
-    stored = [row.night for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
-    assert stored == [date(1), date(31)]
+    assert [row.night for row in stored(tmp_path)] == [date(1), date(31)]
     remove(tmp_path, find_old(tmp_path, before=date(31)), pytest.fail)
     assert files_of(tmp_path) == [f"rows/nightly/{date(31)}.parquet"]
 
@@ -220,8 +216,7 @@ def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:
     assert counting(os.listdir(tmp_path)) == ["2025-12-30.parquet", *left[2:], left[1], left[0]]
     for _ in range(2):
         merge(tmp_path)
-    found = [row for name in files_of(tmp_path) for row in read_rows(tmp_path / name)]
-    assert sorted(found, key=lambda row: row.path) == [rows[0], late, *rows[2:]]
+    assert sorted(stored(tmp_path), key=lambda row: row.path) == [rows[0], late, *rows[2:]]
     assert files_of(tmp_path)[0] == "2025.2.parquet", "a merged file never changes"
 
 
@@ -230,30 +225,57 @@ def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:
 
 def memory_store(nights: int = 3, runs: int = 1) -> Path:
     results = mirror_of("memory://lab/results")
-    for number in range(nights):
-        keep_night(results, ended_night(results, number, runs=runs), pytest.fail)
+    put(results, *range(nights), runs=runs)
     return results
 
 
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str = "memory://lab/results") -> Path:
-    """The mirror of somebody else."""
-    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / f"other-{random.random()}"))
-    return mirror_of(address)
+Fresh = Callable[..., Path]
 
 
-def test_another_machine_sees_what_was_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fresh:
+    """Make the mirror of somebody else."""
+
+    def mirror(address: str = "memory://lab/results") -> Path:
+        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / f"other-{random.random()}"))
+        return mirror_of(address)
+
+    return mirror
+
+
+def damage(place: str) -> None:
+    """Cut off the end of a file of the store in memory."""
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file(place, memory.cat_file(place)[:-100])
+
+
+@contextlib.contextmanager
+def unread(name: str, error: OSError) -> Iterator[None]:
+    """Let no document of that name, a regular expression, be read from the store in memory."""
+    memory = type(fsspec.filesystem("memory"))
+    read = memory.cat_file
+
+    def cat_file(self: object, path: str, *more: object, **options: object) -> bytes:
+        if re.search(name, path):
+            raise error
+        return bytes(read(self, path, *more, **options))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(memory, "cat_file", cat_file)
+        yield
+
+
+def test_another_machine_sees_what_was_put(fresh: Fresh) -> None:
     own = memory_store(runs=2)
     assert own == mirror_of("memory://lab/results/")
-    other = fresh(tmp_path, monkeypatch)
+    other = fresh()
     assert other != own
     rows = all_rows(other, pytest.fail)
     assert [row.night for row in rows] == [date(0)] * 2 + [date(1)] * 2 + [date(2)] * 2
     assert all_rows(other, pytest.fail, since=date(2), suite="nightly", limit=1) == rows[-1:]
     assert all_rows(other, pytest.fail, suite="other") == [] and all_rows(other, pytest.fail, dut="x") == []
-    assert (
-        len(find_nights(other, pytest.fail)) == 3
-        and len(find_nights(other, pytest.fail, suite="nightly", since=date(1))) == 2
-    )
+    assert len(find_nights(other, pytest.fail)) == 3
+    assert len(find_nights(other, pytest.fail, suite="nightly", since=date(1))) == 2
     assert not list(other.glob("2026-*")), "documents are fetched when they are read"
     assert load_run(latest_run(other)).id == "nightly 2 1"
     assert load_run(find_document(rows[0].path, other) or Path()).id == "nightly 0 0"
@@ -264,16 +286,14 @@ def test_another_machine_sees_what_was_put(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("how", ["damaged", "damaged inside", "of another version", "missing"])
-def test_rows_that_cannot_be_used_are_made_of_the_documents(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_rows_that_cannot_be_used_are_made_of_the_documents(tmp_path: Path, fresh: Fresh, how: str) -> None:
     own = memory_store()
     wanted, told = all_rows(own, pytest.fail), list[str]()
     memory, place = fsspec.filesystem("memory"), f"/lab/results/rows/nightly/{date(2)}.parquet"
     if how == "missing":
         memory.rm(place)
     elif how == "damaged":
-        memory.pipe_file(place, memory.cat_file(place)[:-100])
+        damage(place)
     elif how == "damaged inside":
         whole = memory.cat_file(place)
         footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
@@ -283,17 +303,15 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(
         older = table.drop_columns(["power_w"]).replace_schema_metadata({"trexbench": json.dumps({"analysis": 1})})
         write_table(tmp_path / "older.parquet", older)
         memory.pipe_file(place, (tmp_path / "older.parquet").read_bytes())
-    other = fresh(tmp_path, monkeypatch)
+    other = fresh()
     assert all_rows(other, told.append) == wanted
     assert len(told) == (how != "missing")
     assert all_rows(other, pytest.fail if how != "missing" else told.append) == wanted, "they are made once"
-    assert query("select count(*) from runs", fresh(tmp_path, monkeypatch), told.append)[1] == [(3,)]
+    assert query("select count(*) from runs", fresh(), told.append)[1] == [(3,)]
 
 
 @pytest.mark.parametrize("seed", range(scaled(20, 3)))
-def test_the_last_nights_rows_are_those_of_all_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_rows_of_the_last_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Fresh, seed: int) -> None:
     """Whatever nights are put, late, once more, merged, lost or damaged while somebody looks at the last ones."""
     rng, memory = random.Random(seed), fsspec.filesystem("memory")
     ours, theirs = memory_store(1), tmp_path / "theirs"
@@ -302,9 +320,9 @@ def test_the_last_nights_rows_are_those_of_all_files(
         keep_night(ours, ended_night(ours, rng.randrange(45), rng.choice(["nightly", "other"])), list[str]().append)
         if rng.random() < 0.3:
             place = rng.choice([name for name in memory.find("/lab/results/rows") if name.count("-") > 1])
-            memory.rm(place) if rng.random() < 0.5 else memory.pipe_file(place, memory.cat_file(place)[:-100])
+            memory.rm(place) if rng.random() < 0.5 else damage(place)
         since = date(rng.randrange(50))
-        wanted = all_rows(fresh(tmp_path, monkeypatch), list[str]().append)
+        wanted = all_rows(fresh(), list[str]().append)
         monkeypatch.setenv("TREXBENCH_STATE_DIR", str(theirs))
         for _ in range(2):  # the second time from files of dates
             found = all_rows(mirror_of("memory://lab/results"), list[str]().append, since=since)
@@ -328,7 +346,7 @@ def test_files_of_dates_go_when_their_month_is_merged(tmp_path: Path) -> None:
     all_rows(results, pytest.fail, since=date(0))
     assert len([*results.glob("days/*.json")]) == 2
     for number in (31, 32):
-        keep_night(results, ended_night(results, number), pytest.fail)
+        put(results, number)
         query("select 1", results, pytest.fail)
         assert len([*results.glob("days/*.parquet")]) == (number == 31), "of nights that are merged meanwhile"
     all_rows(results, pytest.fail, since=date(31))
@@ -353,7 +371,7 @@ print(len(all_rows(results, said.append, since=since)), said, "pyarrow" in sys.m
 def test_the_last_nights_are_read_without_pyarrow(tmp_path: Path) -> None:
     address = f"file://{tmp_path}/store"
     results = mirror_of(address)
-    keep_night(results, ended_night(results), pytest.fail)
+    put(results, 0)
     for loaded in (b"True", b"False"):
         with start_child(READ, (address, date(0), False)) as child:
             assert child.stdout is not None and child.stdout.read().split() == [b"1", b"[]", loaded]
@@ -362,8 +380,7 @@ def test_the_last_nights_are_read_without_pyarrow(tmp_path: Path) -> None:
 def test_two_readers_and_a_kill_leave_whole_files_of_dates(tmp_path: Path) -> None:
     address = f"file://{tmp_path}/store"
     results = mirror_of(address)
-    for number in range(2):
-        keep_night(results, ended_night(results, number), pytest.fail)
+    put(results, 0, 1)
     wanted = all_rows(results, pytest.fail, since=date(0))
     for seed in range(scaled(20, 2)):
         children = [start_child(READ, (address, date(0), True)) for _ in range(2)]
@@ -401,16 +418,16 @@ def test_files_whose_names_lead_outside_are_not_there() -> None:
     assert store is not None and [*store.find("nights")] == [f"nights/{date(0)}-nightly.json"]
 
 
-def test_rows_of_damaged_documents_never_replace_the_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_damaged_documents_never_replace_the_stores(fresh: Fresh) -> None:
     memory_store(2, runs=2)
     memory, folder = fsspec.filesystem("memory"), "/lab/results/rows/nightly"
     place, damaged = f"{folder}/{date(0)}.parquet", memory.find(f"/lab/results/{date(0)}")[0]
     whole, document, told = memory.cat_file(place), memory.cat_file(damaged), list[str]()
     memory.pipe_file(place, whole[:-100])
     memory.pipe_file(damaged, b"{")
-    other = fresh(tmp_path, monkeypatch)
+    other = fresh()
     assert len(all_rows(other, told.append)) == 3 and "not JSON" in told[-1]
-    keep_night(other, ended_night(other, 40), pytest.fail)
+    put(other, 40)
     assert memory.cat_file(place) == whole[:-100], "another month's night merges no rows that lack some"
     memory.pipe_file(damaged, document)
     (other / damaged.removeprefix("/lab/results/")).unlink()
@@ -418,17 +435,14 @@ def test_rows_of_damaged_documents_never_replace_the_stores(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("number", [5, 31])
-def test_a_writer_that_stalls_anywhere_loses_and_doubles_no_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_stalling_writer_loses_and_doubles_no_row(monkeypatch: pytest.MonkeyPatch, fresh: Fresh, number: int) -> None:
     """At each use of the store for a late night, or for the next month's first, another writer puts two late ones."""
     memory, uses = fsspec.filesystem("memory"), 0
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no power is lost here, and it takes most of the time
 
-    def put(results: Path, *numbers: int) -> None:
-        for at in numbers:
-            monkeypatch.setenv("TREXBENCH_STATE_DIR", str(results.parents[1]))
-            keep_night(results, ended_night(results, at), pytest.fail)
+    def write(results: Path, *numbers: int) -> None:
+        monkeypatch.setenv("TREXBENCH_STATE_DIR", str(results.parents[1]))
+        put(results, *numbers)
 
     for name in ("find", "fetch", "read", "create", "replace", "remove"):
         use = getattr(Store, name)
@@ -437,25 +451,25 @@ def test_a_writer_that_stalls_anywhere_loses_and_doubles_no_row(
             nonlocal uses
             uses -= 1
             if uses == 0:
-                put(theirs, 10, 11)
+                write(theirs, 10, 11)
                 monkeypatch.setenv("TREXBENCH_STATE_DIR", str(ours.parents[1]))
             return use(store, *given, **options)
 
         monkeypatch.setattr(Store, name, counted)
     for stall in range(1, 99, scaled(1, 3)):
         memory.store.clear()
-        ours, theirs = fresh(tmp_path, monkeypatch), fresh(tmp_path, monkeypatch)
-        put(ours, 0, *([31] if number == 5 else []))
+        ours, theirs = fresh(), fresh()
+        write(ours, 0, *([31] if number == 5 else []))
         uses = stall
-        put(ours, number)
+        write(ours, number)
         if uses > 0:
             break
         uses = 0
         wanted = sorted({0, 10, 11, 31, number})
         for late in ([], [32], [33]):
-            put(ours, *late)
+            write(ours, *late)
             wanted += late
-            reader = fresh(tmp_path, monkeypatch)
+            reader = fresh()
             assert [row.night for row in all_rows(reader, pytest.fail)] == [date(one) for one in wanted], stall
             assert query("select count(*) from runs", reader, pytest.fail)[1] == [(len(wanted),)], stall
     else:
@@ -463,60 +477,53 @@ def test_a_writer_that_stalls_anywhere_loses_and_doubles_no_row(
 
 
 @pytest.mark.parametrize("how", ["damaged", "damaged, as a document is", "damaged, as a night is"])
-def test_a_damaged_merged_month_is_repaired_in_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_a_damaged_merged_month_is_repaired_in_the_store(fresh: Fresh, how: str) -> None:
     ours, memory, told = memory_store(2), fsspec.filesystem("memory"), list[str]()
-    for number in (31, 32):
-        keep_night(ours, ended_night(ours, number), pytest.fail)
+    put(ours, 31, 32)
     place, folder = "/lab/results/rows/nightly/2026-01.parquet", "nights" if how.endswith("night is") else date(0)
     document = memory.find(f"/lab/results/{folder}")[0]
     wanted, whole = all_rows(ours, pytest.fail), memory.cat_file(document)
-    memory.pipe_file(place, memory.cat_file(place)[:-100])
+    damage(place)
     if how != "damaged":
         memory.pipe_file(document, b"{")
-        other = fresh(tmp_path, monkeypatch)
+        other = fresh()
         all_rows(other, told.append)
         assert "not read: " in told[-1]
-        keep_night(other, ended_night(other, 33), told.append)
+        put(other, 33, warn=told.append)
         assert "not made anew" in told[-1] and "the next `trexbench nightly` repairs it" in told[-1]
         memory.pipe_file(document, whole)
-    other = fresh(tmp_path, monkeypatch)
+    other = fresh()
     all_rows(other, told.append)
-    keep_night(other, ended_night(other, 34), told.append)
+    put(other, 34, warn=told.append)
     assert "made anew of its documents, as memory://lab/results/rows/nightly/2026-01.2.parquet" in told[-1]
     assert not memory.exists(place)
-    rows = all_rows(fresh(tmp_path, monkeypatch), pytest.fail)
+    rows = all_rows(fresh(), pytest.fail)
     assert rows[: len(wanted)] == wanted and rows[-1].night == date(34)
 
 
 @pytest.mark.parametrize("analysis", [1, 10**6])
-def test_rows_of_a_newer_version_are_not_repaired(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analysis: int
-) -> None:
+def test_rows_of_a_newer_version_are_not_repaired(tmp_path: Path, fresh: Fresh, analysis: int) -> None:
     ours, memory, told = memory_store(2), fsspec.filesystem("memory"), list[str]()
-    for number in (31, 32):
-        keep_night(ours, ended_night(ours, number), pytest.fail)
+    put(ours, 31, 32)
     place, wanted = "rows/nightly/2026-01.parquet", all_rows(ours, pytest.fail)
     made_by = json.dumps({"analysis": analysis, "columns": []})
     write_table(tmp_path / "x.parquet", pq.read_table(ours / place).replace_schema_metadata({"trexbench": made_by}))
     memory.pipe_file(f"/lab/results/{place}", (tmp_path / "x.parquet").read_bytes())
-    is_newer, other = analysis > 1, fresh(tmp_path, monkeypatch)
+    is_newer, other = analysis > 1, fresh()
     assert all_rows(other, told.append) == wanted and ("repairs it" in told[-1]) != is_newer
-    keep_night(other, ended_night(other, 33), pytest.fail if is_newer else told.append)
+    put(other, 33, warn=pytest.fail if is_newer else told.append)
     assert memory.exists(f"/lab/results/{place}") == is_newer
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("how", ["did not arrive", "another one was first"])
 def test_a_merged_file_that_is_not_in_the_store_costs_no_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool, how: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Fresh, late: bool, how: str
 ) -> None:
     address, folder = f"file://{tmp_path}/store", tmp_path / "store" / "rows" / "nightly"
     place = folder / ("2026-01.2.parquet" if late else "2026-01.parquet")
     ours, replace_file = mirror_of(address), files.replace_file
-    for number in (0, 31) if late else (0,):
-        keep_night(ours, ended_night(ours, number), pytest.fail)
+    put(ours, *((0, 31) if late else (0,)))
     former = pq.read_table(folder / ("2026-01.parquet" if late else f"{date(0)}.parquet"))
     write_table(tmp_path / "former.parquet", former if late else former.slice(0, 0))
 
@@ -529,27 +536,18 @@ def test_a_merged_file_that_is_not_in_the_store_costs_no_row(
 
     with monkeypatch.context() as patched, contextlib.suppress(StoreError):
         patched.setattr(files, "replace_file", other)
-        keep_night(ours, ended_night(ours, 5 if late else 31), pytest.fail)
-    for number in (32, 33):
-        keep_night(ours, ended_night(ours, number), pytest.fail)
-    rows = all_rows(fresh(tmp_path, monkeypatch, address), pytest.fail)
+        put(ours, 5 if late else 31)
+    put(ours, 32, 33)
+    rows = all_rows(fresh(address), pytest.fail)
     assert [row.night for row in rows] == [date(at) for at in ((0, 5) if late else (0,)) + (31, 32, 33)]
 
 
-def test_a_store_that_is_gone_is_not_one_without_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_gone_is_not_one_without_documents(fresh: Fresh) -> None:
     memory_store(1)
-    memory, place = fsspec.filesystem("memory"), f"/lab/results/rows/nightly/{date(0)}.parquet"
-    memory.pipe_file(place, memory.cat_file(place)[:-100])
-    read = type(memory).cat_file
-
-    def broken(self: object, path: str, *more: object, **options: object) -> bytes:
-        if path.endswith(".json") and "/nights/" not in path:
-            raise PermissionError("no longer")
-        return bytes(read(self, path, *more, **options))
-
-    other = fresh(tmp_path, monkeypatch)
-    monkeypatch.setattr(type(memory), "cat_file", broken)
-    with pytest.raises(StoreError, match="cannot be reached"):
+    damage(f"/lab/results/rows/nightly/{date(0)}.parquet")
+    other = fresh()
+    gone = unread(r"results/(?!nights/).*\.json$", PermissionError("no longer"))
+    with gone, pytest.raises(StoreError, match="cannot be reached"):
         all_rows(other, list[str]().append)
 
 
@@ -560,52 +558,36 @@ def test_a_night_that_is_put_twice_is_there_once() -> None:
     assert len(all_rows(keep_again, pytest.fail)) == 1
 
 
-def test_nights_of_others_that_were_fetched_in_part_are_not_put(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nights_of_others_that_were_fetched_in_part_are_not_put(monkeypatch: pytest.MonkeyPatch, fresh: Fresh) -> None:
     memory_store(3)
-    other, memory = fresh(tmp_path, monkeypatch), fsspec.filesystem("memory")
+    other = fresh()
     monkeypatch.setattr("trexbench.results.remote._AT_ONCE", 2)
-    read = type(memory).cat_file
-
-    def broken(self: object, path: str, *more: object, **options: object) -> bytes:
-        if path.endswith(f"{date(2)}-nightly.json"):
-            raise OSError("no such host")
-        return bytes(read(self, path, *more, **options))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(type(memory), "cat_file", broken)
-        with pytest.raises(StoreError, match="no such host"):
-            find_nights(other, pytest.fail)
+    with unread(f"{date(2)}-nightly.json$", OSError("no such host")), pytest.raises(StoreError, match="no such host"):
+        find_nights(other, pytest.fail)
     assert len([*other.glob("nights/*.json")]) == 2 and not find_nights(other, pytest.fail, is_begun_here=True)
 
 
-def test_a_night_that_could_not_be_put_is_put_with_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_night_that_could_not_be_put_is_put_with_the_next(monkeypatch: pytest.MonkeyPatch, fresh: Fresh) -> None:
     results = mirror_of("memory://lab/results")
-    memory, told = type(fsspec.filesystem("memory")), "no such host"
-
-    def broken(*_: object, **__: object) -> None:
-        raise OSError(told)
-
     with monkeypatch.context() as patched:
-        patched.setattr(memory, "pipe_file", broken)
+        patched.setattr(type(fsspec.filesystem("memory")), "pipe_file", broken)
         with pytest.raises(StoreError, match="memory://lab/results cannot be reached: OSError: no such host"):
-            keep_night(results, ended_night(results, 0), pytest.fail)
-    keep_night(results, ended_night(results, 1), pytest.fail)
-    assert [row.night for row in all_rows(fresh(tmp_path, monkeypatch), pytest.fail)] == [date(0), date(1)]
+            put(results, 0)
+    put(results, 1)
+    assert [row.night for row in all_rows(fresh(), pytest.fail)] == [date(0), date(1)]
 
 
-def test_runs_of_a_store_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_a_store_are_found_by_their_names(fresh: Fresh) -> None:
     memory_store(runs=2)
     for name, ids in (
         ("latest", ["nightly 2 1"]),
         (f"{date(0)}/netgate-vpp/*.json", ["nightly 0 0", "nightly 0 1"]),
         (all_rows(mirror_of("memory://lab/results"), pytest.fail)[2].path, ["nightly 1 0"]),
     ):
-        assert [row.id for row in find_rows(name, fresh(tmp_path, monkeypatch), pytest.fail)] == ids, name
+        assert [row.id for row in find_rows(name, fresh(), pytest.fail)] == ids, name
     for name in ("2020*.json", "2020-01-01/x/y.json"):
         with pytest.raises(ConfigError, match="matches '2020"):
-            find_rows(name, fresh(tmp_path, monkeypatch), pytest.fail)
+            find_rows(name, fresh(), pytest.fail)
 
 
 def test_a_query_of_a_store_without_duckdb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -626,21 +608,21 @@ def test_a_missing_library_is_named(address: str, package: str, monkeypatch: pyt
         store_of(mirror_of(address))
 
 
-def test_a_place_that_another_night_has_stops_no_later_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_another_night_has_stops_no_later_night(fresh: Fresh) -> None:
     memory_store(1)
-    other, warnings = fresh(tmp_path, monkeypatch), list[str]()
+    other, warnings = fresh(), list[str]()
     path = ended_night(other)
     path.write_text(path.read_text().replace("T03:00:00Z", "T09:00:00Z"))
     with pytest.raises(StoreError, match="is there already, of another night"):
         keep_night(other, path, pytest.fail)
-    keep_night(other, ended_night(other, 1), warnings.append)
+    put(other, 1, warn=warnings.append)
     assert len(warnings) == 1 and f"{date(0)}-nightly.json is not in the store yet" in warnings[0]
-    assert [row.night for row in all_rows(fresh(tmp_path, monkeypatch), pytest.fail)] == [date(0), date(1)]
+    assert [row.night for row in all_rows(fresh(), pytest.fail)] == [date(0), date(1)]
 
 
 def test_files_are_replaced_at_once(tmp_path: Path) -> None:
     results = mirror_of(f"file://{tmp_path}/store")
-    keep_night(results, ended_night(results), pytest.fail)
+    put(results, 0)
     store, name = store_of(results), f"nights/{date(0)}-nightly.json"
     assert store is not None
     with (tmp_path / "store" / name).open("rb") as reader:
@@ -650,10 +632,10 @@ def test_files_are_replaced_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "store" / name).read_bytes() == b"new"
 
 
-def test_a_store_without_rows_is_read_from_its_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_without_rows_is_read_from_its_documents(fresh: Fresh) -> None:
     wanted, warnings = all_rows(memory_store(), pytest.fail), list[str]()
     fsspec.filesystem("memory").rm("/lab/results/rows", recursive=True)
-    assert all_rows(fresh(tmp_path, monkeypatch), warnings.append) == wanted
+    assert all_rows(fresh(), warnings.append) == wanted
     assert warnings == ["memory://lab/results has no rows of 3 nights: reading their documents"]
 
 
@@ -665,7 +647,7 @@ def test_a_store_that_is_not_there_is_no_empty_one(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file")
     results = mirror_of(f"file://{tmp_path}/store")
     with pytest.raises(StoreError, match="cannot be reached"):
-        keep_night(results, ended_night(results), pytest.fail)
+        put(results, 0)
 
 
 @pytest.mark.parametrize(
@@ -684,10 +666,7 @@ def test_addresses_that_are_refused(address: str, words: str) -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_a_store_that_cannot_create_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = mirror_of(f"file://{tmp_path}/store")
-    keep_night(results, ended_night(results), pytest.fail)
-    assert len(all_rows(fresh(tmp_path, monkeypatch, f"file://{tmp_path}/store"), pytest.fail)) == 1
+def test_a_store_that_cannot_create_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     results = mirror_of("memory://lab/results")
     path = ended_night(results)
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "protocol", "ftp")
@@ -729,9 +708,7 @@ def test_truth_is_a_number_as_in_sqlite(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["pyarrow", "duckdb"])
-def test_a_package_that_cannot_be_imported_counts_as_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
-) -> None:
+def test_a_broken_package_counts_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     broken = tmp_path / "packages" / package
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise AttributeError('made for another numpy')")
@@ -748,46 +725,32 @@ def test_a_query_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         sql.ask("select count(*) from range(1000000000) a, range(1000000000) b", make_rows(noisy(1)), [])
 
 
-def documented() -> list[str]:
-    """The useful queries of the document."""
-    text = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
-    return text.split("```sql\n")[1].split("```")[0].strip().split(";\n")
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
+QUERIES = DOCUMENT.split("```sql\n")[1].split("```")[0].strip().split(";\n")
 
 
-def test_there_are_ten_useful_queries() -> None:
-    assert len(documented()) == 10
-
-
-@pytest.mark.parametrize("at", range(10))
-def test_each_useful_query_has_an_answer(at: int) -> None:
-    rows = [
-        replace(
-            row,
-            figures={**row.figures, "cycles_per_packet": Figure(300.0), "latency_s": Figure(2e-5)},
-            nodes={"ip4-lookup": 30.0},
-        )
-        for name in ("lab", "site")
-        for row in make_rows(noisy(30), Cell(f"{name}-vpp", "var2-64b", False, 1), suite=name)
-    ]
+@pytest.mark.parametrize("asked", QUERIES)
+def test_each_useful_query_has_an_answer(asked: str) -> None:
+    told: dict[str, Any] = {"cycles_per_packet": 300.0, "latency_s": 2e-5, "nodes": {"ip4-lookup": 30.0}}
+    cells = {name: Cell(f"{name}-vpp", "var2-64b", False, 1) for name in ("lab", "site")}
+    rows = [row for name, cell in cells.items() for row in make_rows(noisy(30), cell, suite=name, **told)]
     rows += [replace(row, path=f"again/{row.path}", status="incomplete", warnings=2) for row in rows[:3]]
-    columns, found = sql.ask(documented()[at], rows, [("x.json", "the file is damaged")])
-    assert columns and found, documented()[at]
+    columns, found = sql.ask(asked, rows, [("x.json", "the file is damaged")])
+    assert columns and found
 
 
 def test_no_useful_query_takes_several_cells_for_one() -> None:
     levels = {Cell("vpp", "64b", False, 1): 5e6, Cell("vpp", "64b", True, 1): 9e6, Cell("vpp", "64b", False, 3): 14e6}
     rows = [row for cell, level in levels.items() for row in make_rows(noisy(30, level), cell)]
-    noise, ratio, apart = ([row[-1] for row in sql.ask(documented()[at], rows, [])[1]] for at in (2, 4, 5))
+    noise, ratio, apart = ([row[-1] for row in sql.ask(QUERIES[at], rows, [])[1]] for at in (2, 4, 5))
     assert max(noise) < 0.01 and max(map(abs, (one - 1 for one in ratio + apart))) < 0.05 and len(ratio) == 90
 
 
-def test_acknowledgements_by_two_at_one_store_overwrite_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_acknowledgements_of_two_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Fresh) -> None:
     first, second = Known("2026-11-20", "a *", None, "by one"), Known("2026-11-21", "b *", None, "by another")
     own, state = memory_store(1), str(tmp_path / "state")
     add_known(own, first)
-    other = fresh(tmp_path, monkeypatch)
+    other = fresh()
     add_known(other, second)
     assert load_known(other) == [first, second]
     monkeypatch.setenv("TREXBENCH_STATE_DIR", state)
@@ -796,12 +759,10 @@ def test_acknowledgements_by_two_at_one_store_overwrite_nothing(
     assert load_known(other) == [first]
 
 
-def test_a_removed_acknowledgement_of_an_earlier_version_counts_in_no_mirror(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removed_acknowledgement_counts_in_no_mirror(monkeypatch: pytest.MonkeyPatch, fresh: Fresh) -> None:
     own, known, memory = memory_store(1), Known("2026-11-20", "a *", None, "old"), fsspec.filesystem("memory")
     memory.pipe_file(f"/lab/results/{KNOWN_FILE}", json.dumps(known_to_dict([known])).encode())
-    other = fresh(tmp_path, monkeypatch)
+    other = fresh()
     assert load_known(other) == [known]
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(own.parents[1]))
     assert remove_known(own, 1) == known
@@ -811,10 +772,6 @@ def test_a_removed_acknowledgement_of_an_earlier_version_counts_in_no_mirror(
 
 def test_an_acknowledgement_that_could_not_be_stored_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     own = memory_store(1)
-
-    def broken(*_: object, **__: object) -> None:
-        raise OSError("no such host")
-
     with monkeypatch.context() as patched:
         patched.setattr(type(fsspec.filesystem("memory")), "pipe_file", broken)
         with pytest.raises(StoreError, match="no such host"):
@@ -825,7 +782,7 @@ def test_an_acknowledgement_that_could_not_be_stored_does_not_count(monkeypatch:
 def test_a_local_stores_files_are_found_without_links_to_directories(tmp_path: Path) -> None:
     address = f"file://{tmp_path}/store"
     results = mirror_of(address)
-    keep_night(results, ended_night(results), pytest.fail)
+    put(results, 0)
     store = store_of(results)
     assert store is not None
     before = store.find("rows")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path as File
+from typing import Any
 
 import pytest
 import verbs
@@ -41,20 +42,13 @@ def store(results: File, result: TcpResult, warn: Callable[[str], None] = pytest
     return writer.end(result)
 
 
-def nights(results: File, rates: list[float], **command: str) -> list[File]:
-    return [
-        store(
-            results,
-            make_tcp_result(
-                replace(PI, bps=rate),
-                id=f"tcp-{at}",
-                started=f"2026-{10 + at // 28}-{1 + at % 28:02}T01:02:03Z",
-                ceiling=Path(bps=20e9),
-                command={"suite": "pi", "night": f"2026-{10 + at // 28}-{1 + at % 28:02}", **command},
-            ),
-        )
-        for at, rate in enumerate(rates)
-    ]
+def nights(results: File, rates: list[float]) -> list[File]:
+    paths = []
+    for at, rate in enumerate(rates):
+        date = f"2026-{10 + at // 28}-{1 + at % 28:02}"
+        labels: dict[str, Any] = {"started": f"{date}T01:02:03Z", "command": {"suite": "pi", "night": date}}
+        paths.append(store(results, make_tcp_result(replace(PI, bps=rate), id=date, ceiling=Path(bps=20e9), **labels)))
+    return paths
 
 
 def run(*words: object) -> Said:
@@ -72,8 +66,7 @@ def test_the_document_has_its_place_and_is_sealed(tmp_path: File) -> None:
     sealed = read_sealed(path.read_bytes())
     assert sealed is not None and len(sealed) == 2
     assert load_rows(path, "x") == tuple(replace(row, path="x") for row in sealed)
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b'"mean"', b'"Mean"', 1))
+    path.write_bytes(path.read_bytes().replace(b'"mean"', b'"Mean"', 1))
     assert read_sealed(path.read_bytes()) is None, "a changed byte breaks the seal"
     assert load_rows(path, "x") == tuple(replace(row, path="x") for row in sealed), "and rows are derived again"
     assert find_latest(tmp_path) == path
@@ -165,8 +158,8 @@ def test_a_run_that_cannot_be_read_back_is_written_all_the_same(tmp_path: File) 
 
 
 def both_kinds(results: File) -> tuple[File, File]:
-    packets = RunWriter(results, pytest.fail).begin(make_result(make_plan(), World(capacity_pps=0.5e6)))
-    return packets.end(make_result(make_plan(), World(capacity_pps=0.5e6))), store(results, make_tcp_result(PI))
+    packets = RunWriter(results, pytest.fail).end(make_result(make_plan(), World(capacity_pps=0.5e6)))
+    return packets, store(results, make_tcp_result(PI))
 
 
 def test_a_run_of_one_kind_is_none_of_the_other(tmp_path: File) -> None:
@@ -192,14 +185,11 @@ def test_no_verb_chokes_on_a_directory_with_both_kinds(tmp_path: File) -> None:
     assert json.loads(run("results", "show", tcp, "--json").out)["summaries"][0]["limit"] == "dut"
     assert run("results", "show", tcp, "--brief").out.startswith("TCP through lab-linux: forward IPv4 65.60 Mbit/s")
     assert run("results", "show", packets).code == 0
-    assert run("results", "query", "select * from runs", "--results", tmp_path).code == 0
     page = run("report", "--results", tmp_path, "-o", tmp_path / "page.html")
     assert page.code == 0 and "could not be read" not in page.out, page.out
     assert "65.60 Mbit/s" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert run("regress", "--results", tmp_path).code == 4
-    assert len(api.load_results(tmp_path)) == 1
-    assert len(api.load_rows(tmp_path)) == 3
-    assert load_rows(packets, "x")[0].get("total_pps")
+    assert (len(api.load_results(tmp_path)), len(api.load_rows(tmp_path))) == (1, 3)
 
 
 def test_two_runs_of_tcp_are_compared_way_by_way(tmp_path: File) -> None:
