@@ -37,9 +37,8 @@ def test_the_documents_line_has_half_of_its_delay_each_way_and_room_for_all_of_i
     netem, tbf = argvs("20ms,10gbit")
     held = (12_500_000 + 25_000_000) // 60
     assert netem == f"tc qdisc add dev d0 root handle 7b0: netem limit {held} delay 10000us rate 1tbit"
-    assert tbf == (
-        "tc qdisc add dev d0 parent 7b0:1 handle 7b1: tbf rate 10000000000bit burst 5000000 limit 25000000"
-    ), "burst as in document 002"
+    shaper = "handle 7b1: tbf rate 10000000000bit burst 5000000 limit 25000000"
+    assert tbf == f"tc qdisc add dev d0 parent 7b0:1 {shaper}", "burst as in document 002"
 
 
 def test_only_the_parts_that_are_needed() -> None:
@@ -116,10 +115,8 @@ def test_it_is_there_inside_the_block_and_journalled(box: TcBox, tmp_path: Path,
     with NetemLine(host, ("d0", "d1"), parse_wan(text)) as line:
         assert [len(there) for there in kinds(box)] == [len(argvs(text))] * 2
         assert line.by == argvs(text)[0].partition(" handle 7b0: ")[2].split()[0]
-        assert [(one.change.what, one.change.was) for one in host.journal.entries()] == [
-            ("WAN on d0", "noqueue"),
-            ("WAN on d1", "noqueue"),
-        ]
+        changes = [(one.change.what, one.change.was) for one in host.journal.entries()]
+        assert changes == [("WAN on d0", "noqueue"), ("WAN on d1", "noqueue")]
     assert kinds(box) == [["noqueue"]] * 2 and not host.journal.entries()
 
 

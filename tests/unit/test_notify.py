@@ -26,28 +26,13 @@ from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhoo
 pytestmark = pytest.mark.portable
 
 SECRET = "T0psecret"
-ROW = changed(
-    row_of(make_result(), "2026-03-01/lab-linux/a.json"),
-    cell=Cell("lab-linux", "var2-64b", True, 2),
-    cycles_per_packet=358.5,
-    latency_s=31e-6,
-    power_w=19.0,
-)
-NIGHT = Night(
-    "lab",
-    "2026-03-01",
-    "2026-03-01T12:00:00Z",
-    False,
-    (
-        CellRecord(
-            Cell("lab-linux", "var2-64b", True, 2), CellState.DONE, (Attempt("2026-03-01T12:00:00Z", ROW.path),)
-        ),
-        CellRecord(
-            Cell("lab-linux", "var2-imix", False, 2), CellState.FAILED, (Attempt("x", None, "TRex went away", 5),)
-        ),
-    ),
-    "2026-03-01T12:30:00Z",
-)
+SOUND, LOST = (Cell("lab-linux", mode, mode == "var2-64b", 2) for mode in ("var2-64b", "var2-imix"))
+ROW = row_of(make_result(), "2026-03-01/lab-linux/a.json")
+ROW = changed(ROW, cell=SOUND, cycles_per_packet=358.5, latency_s=31e-6, power_w=19.0)
+BEGUN = "2026-03-01T12:00:00Z"
+FAILED = CellRecord(LOST, CellState.FAILED, (Attempt("x", None, "TRex went away", 5),))
+DONE = CellRecord(ROW.cell, CellState.DONE, (Attempt(BEGUN, ROW.path),))
+NIGHT = Night("lab", "2026-03-01", BEGUN, False, (DONE, FAILED), "2026-03-01T12:30:00Z")
 
 
 def test_a_summary_is_posted() -> None:
@@ -101,9 +86,8 @@ def test_no_webhook_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_and_errors_do_nothing_in_a_chat() -> None:
-    cell = CellRecord(
-        Cell("<!channel>", "@here\x1b[31m", False, None), CellState.FAILED, (Attempt("x", None, "<script> & @all", 6),)
-    )
+    attempt = Attempt("x", None, "<script> & @all", 6)
+    cell = CellRecord(Cell("<!channel>", "@here\x1b[31m", False, None), CellState.FAILED, (attempt,))
     with chat() as (url, told):
         post(url, summary(replace(NIGHT, cells=(cell,)), ["x" * 10_000]))
     text = told[0]["text"]
@@ -116,12 +100,9 @@ LINE = re.compile(r'trexbench_[a-z_]+(?:\{(?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*
 
 def test_gauges(tmp_path: Path) -> None:
     text = textfile(NIGHT, [ROW], 5)
-    found = {
-        (one.name, frozenset(one.labels.items())): one.value
-        for family in text_string_to_metric_families(text)
-        for one in family.samples
-        if family.type == "gauge"
-    }
+    gauges = [family for family in text_string_to_metric_families(text) if family.type == "gauge"]
+    samples = [one for family in gauges for one in family.samples]
+    found = {(one.name, frozenset(one.labels.items())): one.value for one in samples}
 
     def value_of(name: str, **labels: str) -> float:
         return found[f"trexbench_{name}", frozenset(labels.items())]
@@ -148,15 +129,10 @@ def test_gauges_of_tcp_name_the_way_and_the_version() -> None:
     rows = rows_of_tcp(make_tcp_result(TcpPath(bps=88e6), both), "2026-03-01/pi/t.json")
     text = textfile(NIGHT, [ROW, *rows], 0)
     found = [one for family in text_string_to_metric_families(text) for one in family.samples]
-    rates = {
-        (one.labels["mode"], one.labels["way"], one.labels["ip"]): one.value
-        for one in found
-        if one.name == "trexbench_tcp_bits_per_second"
-    }
-    assert rates == {
-        ("forward-ipv4", "forward", "4"): pytest.approx(88e6),
-        ("reverse-ipv6", "reverse", "6"): pytest.approx(88e6),
-    }
+    rates = [one for one in found if one.name == "trexbench_tcp_bits_per_second"]
+    ways = {(one.labels["mode"], one.labels["way"], one.labels["ip"]) for one in rates}
+    assert ways == {("forward-ipv4", "forward", "4"), ("reverse-ipv6", "reverse", "6")}
+    assert [one.value for one in rates] == [pytest.approx(88e6)] * 2
     packets = [one.labels["mode"] for one in found if one.name == "trexbench_maximum_pps"]
     assert packets == ["var2-64b"] and "tcp_bits" not in textfile(NIGHT, [ROW], 0).replace("or tcp_bits", "")
 

@@ -19,6 +19,7 @@ from trexbench.core.errors import DutError
 from trexbench.host import power
 from trexbench.host.power import PowerReading, RaplMeter, open_meter
 
+SWITCH, STATUS = "/rpc/Switch.GetStatus?id=0", "/cm?cmnd=Status%2010"
 SHELLY = {"id": 0, "output": True, "apower": 19.2, "aenergy": {"total": 50.982, "by_minute": [1, 2, 3]}}
 GEN1 = {"meters": [{"power": 18.5, "is_valid": True, "total": 120}, {"power": 0.0, "is_valid": False, "total": 0}]}
 EM = {"meters": [], "emeters": [{"power": 10.66, "is_valid": True, "total": 5.3}]}
@@ -89,13 +90,13 @@ def failure(config: PowerConfig, transport: Says | None = None) -> str:
 @pytest.mark.parametrize(
     ("kind", "path", "channel", "answer", "wanted"),
     [
-        ("shelly", "/rpc/Switch.GetStatus?id=0", 0, SHELLY, PowerReading(19.2)),
+        ("shelly", SWITCH, 0, SHELLY, PowerReading(19.2)),
         ("shelly", "/rpc/Switch.GetStatus?id=3", 3, {"apower": 0}, PowerReading(0.0)),
         ("shelly", "/rpc/PM1.GetStatus?id=0", 0, SHELLY, PowerReading(19.2)),
         ("shelly-gen1", "/status", 0, GEN1, PowerReading(18.5)),
         ("shelly-gen1", "/status", 0, EM, PowerReading(10.66)),
-        ("tasmota", "/cm?cmnd=Status%2010", 0, TASMOTA, PowerReading(27.0)),
-        ("tasmota", "/cm?cmnd=Status%2010", 1, TWO, PowerReading(22.0)),
+        ("tasmota", STATUS, 0, TASMOTA, PowerReading(27.0)),
+        ("tasmota", STATUS, 1, TWO, PowerReading(22.0)),
     ],
 )
 def test_plugs(kind: str, path: str, channel: int, answer: object, wanted: PowerReading) -> None:
@@ -108,44 +109,40 @@ def test_plugs(kind: str, path: str, channel: int, answer: object, wanted: Power
 @pytest.mark.parametrize(
     ("kind", "path", "answer", "words"),
     [
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"output": True}), "has no power of channel 0 (KeyError"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": "19"}), "is no number"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": True}), "is no number"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says({"apower": -4.0}), "(ValueError: -4 W)"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b'{"apower": NaN}'), "does not answer with JSON"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b'{"apower": 1e999}'), "(ValueError: inf W)"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says([1]), "answers with unexpected JSON"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b"<html>hello</html>"), "does not answer with JSON (b'<html>"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b"\xff\x00"), "does not answer with JSON"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b"[" * 100_000), "does not answer with JSON"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says(b""), "does not answer with JSON"),
+        ("shelly", SWITCH, says({"output": True}), "has no power of channel 0 (KeyError"),
+        ("shelly", SWITCH, says({"apower": "19"}), "is no number"),
+        ("shelly", SWITCH, says({"apower": True}), "is no number"),
+        ("shelly", SWITCH, says({"apower": -4.0}), "(ValueError: -4 W)"),
+        ("shelly", SWITCH, says(b'{"apower": NaN}'), "does not answer with JSON"),
+        ("shelly", SWITCH, says(b'{"apower": 1e999}'), "(ValueError: inf W)"),
+        ("shelly", SWITCH, says([1]), "answers with unexpected JSON"),
+        ("shelly", SWITCH, says(b"<html>hello</html>"), "does not answer with JSON (b'<html>"),
+        ("shelly", SWITCH, says(b"\xff\x00"), "does not answer with JSON"),
+        ("shelly", SWITCH, says(b"[" * 100_000), "does not answer with JSON"),
+        ("shelly", SWITCH, says(b""), "does not answer with JSON"),
         ("shelly", "/other", says({}), "does not exist (status 404): see power.type"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says({}, 503), "answers with status 503"),
-        ("shelly", "/rpc/Switch.GetStatus?id=0", says({}, 401), "asks for a password: set it in the environment as"),
+        ("shelly", SWITCH, says({}, 503), "answers with status 503"),
+        ("shelly", SWITCH, says({}, 401), "asks for a password: set it in the environment as"),
         ("shelly-gen1", "/status", says({"meters": [{"power": 1, "is_valid": False}]}), "reading is not valid"),
         ("shelly-gen1", "/status", says({}), "has no power"),
-        ("tasmota", "/cm?cmnd=Status%2010", says({"WARNING": "Need user=<username>"}), "has no power"),
-        ("tasmota", "/cm?cmnd=Status%2010", says({"StatusSNS": {"Switch1": "OFF"}}), "KeyError: 'ENERGY'"),
+        ("tasmota", STATUS, says({"WARNING": "Need user=<username>"}), "has no power"),
+        ("tasmota", STATUS, says({"StatusSNS": {"Switch1": "OFF"}}), "KeyError: 'ENERGY'"),
     ],
 )
-def test_what_is_no_power_is_an_error(
-    kind: str, path: str, answer: Callable[[BaseHTTPRequestHandler], None], words: str
-) -> None:
+def test_what_is_no_power(kind: str, path: str, answer: Callable[[BaseHTTPRequestHandler], None], words: str) -> None:
     with plug({path: answer}) as there:
         assert words in failure(PowerConfig(kind, there.url))
 
 
 def test_a_channel_that_is_not_there() -> None:
-    with plug({"/cm?cmnd=Status%2010": says(TASMOTA), "/status": says(GEN1)}) as there:
+    with plug({STATUS: says(TASMOTA), "/status": says(GEN1)}) as there:
         assert "it has one channel" in failure(PowerConfig("tasmota", there.url, 1))
         assert "has no power of channel 7 (IndexError" in failure(PowerConfig("shelly-gen1", there.url, 7))
 
 
 def test_nobody_is_followed_to_another_place() -> None:
-    with (
-        plug({"/status": says(GEN1)}) as other,
-        plug({"/status": says({}, 302, Location=f"{other.url}/status")}) as there,
-    ):
+    elsewhere = plug({"/status": says(GEN1)})
+    with elsewhere as other, plug({"/status": says({}, 302, Location=f"{other.url}/status")}) as there:
         assert "redirects elsewhere" in failure(PowerConfig("shelly-gen1", there.url))
         assert other.asked == []
 
@@ -223,19 +220,14 @@ def test_digest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
         let_in = answer.startswith('Digest username="admin", realm="shellyplus1pm-x"') and "s3cret" not in answer
         (says(SHELLY) if let_in else says({}, 401, WWW_Authenticate=challenge))(handler)
 
-    with plug({"/rpc/Switch.GetStatus?id=0": guarded}) as there:
+    with plug({SWITCH: guarded}) as there:
         assert read(PowerConfig("shelly", there.url)).power_w == 19.2
 
 
 IPMI = """
     Instantaneous power reading:                   215 Watts
     Minimum during sampling period:                162 Watts
-    Maximum during sampling period:                276 Watts
-    Average power reading over sample period:      176 Watts
     IPMI timestamp:                           Wed Feb 15 12:49:51 2017
-    Sampling period:                          01131466 Seconds.
-    Power reading state is:                   activated
-
 """
 
 

@@ -6,7 +6,6 @@ import ast
 import io
 import struct
 import threading
-import time
 from ipaddress import IPv6Address, IPv6Network
 from itertools import islice
 from pathlib import Path
@@ -141,10 +140,9 @@ def test_every_generation_of_the_loader_can_call_it() -> None:
 
 def test_profiles_import_the_stl_api_by_its_oldest_name_and_nothing_of_ours() -> None:
     for path in BENCH.parent.glob("*.py"):
-        imported = [
-            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
-        ]
-        names = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imported}
+        nodes = [*ast.walk(ast.parse(path.read_text()))]
+        names = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        names |= {node.names[0].name for node in nodes if isinstance(node, ast.Import)}
         assert names <= {"argparse", "trex_stl_lib.api"}
 
 
@@ -163,11 +161,7 @@ ONE = (
         ("broken.py", f"{ONE}        return [STLStream(mode=STLTXCont(percentage=50))]", "rate in percentage"),
         ("broken.py", f"{ONE}        return [STLStream(flow_stats=STLFlowLatencyStats(pg_id=1))]", "latency"),
         ("broken.py", f"{ONE}        return []", "no stream"),
-        (
-            "none.py",
-            f"{ONE}        return [STLStream(mode=STLTXCont(pps=0))]",
-            "profile none.py: a stream at a rate of 0:",
-        ),
+        ("none.py", f"{ONE}        return [STLStream(mode=STLTXCont(pps=0))]", "profile none.py: a stream at a rate"),
         ("scapy.py", f"{ONE}        return [STLStream()]", "profile scapy.py: a Python module has that name: rename"),
     ],
 )
@@ -185,10 +179,8 @@ def test_a_profile_that_is_not_there() -> None:
 
 
 def test_rates_in_bits_become_packets(tmp_path: Path) -> None:
-    path = tmp_path / "bits.py"
-    path.write_text(
-        f"{ONE}        return [STLStream(mode=STLTXCont(bps_L1=672e6)), STLStream(mode=STLTXCont(bps_L2=512e3))]"
-    )
+    path, modes = tmp_path / "bits.py", ("bps_L1=672e6", "bps_L2=512e3")
+    path.write_text(f"{ONE}        return [{', '.join(f'STLStream(mode=STLTXCont({one}))' for one in modes)}]")
     assert [stream.pps for stream in load_profile(load_client(), path, {}).streams] == [1e6, 1e3]
 
 
@@ -225,18 +217,19 @@ def test_a_capture_of_an_odd_port_has_the_other_addresses() -> None:
     assert frame[:12].hex() == destination + source and ends(frame) == ("48.0.0.1", "16.0.0.1")
 
 
-def test_a_profile_that_loops_ends_in_one_line_and_loops_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def assert_no_profile_loops_on() -> None:
+    for thread in [one for one in threading.enumerate() if one.name == "profile"]:
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def test_a_profile_that_loops_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_loader, "LOAD_S", 0.3)
     path = tmp_path / "loops.py"
     path.write_text("while True:\n    pass\n")
     with pytest.raises(ConfigError, match=r"profile loops\.py was not loaded within 0\.3 s"):
         load_profile(load_client(), path, {})
-    (thread,) = [one for one in threading.enumerate() if one.name == "profile"] or [None]
-    if thread is not None:
-        thread.join(5)
-        assert not thread.is_alive()
+    assert_no_profile_loops_on()
 
 
 def test_a_signal_while_a_profile_loops_ends_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,10 +238,7 @@ def test_a_signal_while_a_profile_loops_ends_its_thread(tmp_path: Path, monkeypa
     path.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nwhile True:\n    pass\n")
     with pytest.raises(Interrupted), signals_as_exceptions():
         load_profile(load_client(), path, {})
-    ends_s = time.monotonic() + 5
-    while any(one.name == "profile" for one in threading.enumerate()):
-        assert time.monotonic() < ends_s, "it loops on"
-        time.sleep(0.01)
+    assert_no_profile_loops_on()
 
 
 @pytest.mark.parametrize("vm", ["none", "var1", "var2", "random", "tuple"])
@@ -271,6 +261,5 @@ def test_ipv6_stays_in_its_ranges_and_its_udp_checksum_holds(vm: str, port: int)
 
 
 def test_ipv6_addresses_are_told_as_such() -> None:
-    told = bench(size="64", vm="var2", ip="6").varied
     ends = ["IPv6.src 2001:2:0:16::4 to 2001:2:0:16::fe, inc", "IPv6.dst 2001:2:0:48::4 to 2001:2:0:48::fe, inc"]
-    assert list(told) == ends
+    assert list(bench(size="64", vm="var2", ip="6").varied) == ends

@@ -1,10 +1,17 @@
-"""The table of modes, and the numbers a profile promises."""
+"""The table of modes, the numbers a profile promises, and the reference field engine, held to what TRex sends."""
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trexbench.core.errors import ConfigError
+from trexbench.core.load.fieldengine import Program, checksum
+from trexbench.core.load.headers import find_tuple5
 from trexbench.core.load.profile import LISTED_MODES, MODES, RFC2544_SIZES, FlowCount, Profile, Stream, resolve_mode
 from trexbench.core.units import l1_bits
 
@@ -36,6 +43,12 @@ def write(name: str, offset: int, add: int = 0) -> dict[str, object]:
     return {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": add, "is_big_endian": True}
 
 
+def two(first: int, second: int, offset: int, op: str = "inc") -> tuple[dict[str, object], ...]:
+    """A program of two variables of so many values, one at the source and the other at this offset."""
+    return variable("a", first, op), variable("b", second), write("a", SOURCE), write("b", offset)
+
+
+LISTED = {"type": "flow_var", "name": "a", "size": 2, "op": "inc", "step": 1, "value_list": [1, 2, 2, 3]}
 NAMES = {name: mode.name for mode in LISTED_MODES for name in (mode.name, *mode.aliases)}
 
 
@@ -108,43 +121,16 @@ def test_the_mix_is_said_as_it_is_written() -> None:
     [
         ((), FlowCount(1, True), "nothing varies"),
         ((variable("a", 251), write("a", SOURCE)), FlowCount(251, True), "one counter"),
-        (
-            (variable("a", 251), variable("b", 251), write("a", SOURCE), write("b", DESTINATION)),
-            FlowCount(251, True),
-            "two counters in lockstep repeat together: 251, not 63001",
-        ),
-        (
-            (variable("a", 251), variable("b", 250), write("a", SOURCE), write("b", DESTINATION)),
-            FlowCount(62750, True),
-            "coprime counters run through all pairs",
-        ),
+        (two(251, 251, DESTINATION), FlowCount(251, True), "two counters in lockstep repeat together: 251, not 63001"),
+        (two(251, 250, DESTINATION), FlowCount(62750, True), "coprime counters run through all pairs"),
         ((variable("a", 10, step=3), write("a", SOURCE)), FlowCount(4, True), "a step of 3: TRex widens to 12 values"),
         ((variable("a", 250, op="dec"), write("a", SPORT)), FlowCount(250, True), "counting down"),
         ((variable("a", 251), write("a", 44)), FlowCount(1, True), "the payload is no part of a flow"),
         ((variable("a", 251, op="random"), write("a", SOURCE)), FlowCount(251, False), "random: a bound"),
-        (
-            (variable("a", 251, op="random"), variable("b", 10), write("a", SOURCE), write("b", SPORT - 2)),
-            FlowCount(2510, False),
-            "random times counted",
-        ),
-        (
-            (variable("a", 1 << 20), write("a", SOURCE)),
-            FlowCount(1 << 20, True),
-            "too many to look at: by arithmetic",
-        ),
-        (
-            (variable("a", 1 << 20), variable("b", 3), write("a", SOURCE), write("b", SOURCE + 2)),
-            FlowCount(3 << 20, False),
-            "one overwrites the other: a bound",
-        ),
-        (
-            (
-                {"type": "flow_var", "name": "a", "size": 2, "op": "inc", "step": 1, "value_list": [1, 2, 2, 3]},
-                write("a", SPORT),
-            ),
-            FlowCount(3, True),
-            "a list with a value twice",
-        ),
+        (two(251, 10, SPORT - 2, op="random"), FlowCount(2510, False), "random times counted"),
+        ((variable("a", 1 << 20), write("a", SOURCE)), FlowCount(1 << 20, True), "too many to look at: by arithmetic"),
+        (two(1 << 20, 3, SOURCE + 2), FlowCount(3 << 20, False), "one overwrites the other: a bound"),
+        ((LISTED, write("a", SPORT)), FlowCount(3, True), "a list with a value twice"),
         (pairs_of(1234, 65500), FlowCount(251 * 64267, True), "every address with every port"),
         (pairs_of(1, 9, limit_flows=1000), FlowCount(1000, True), "a tuple with a limit"),
     ],
@@ -175,3 +161,153 @@ def test_the_digest_knows_traffic_by_what_it_is() -> None:
         Profile("p", (Stream(PACKET, 28, program, macs_from_port=False), sized(590, 4))),
     ):
         assert other.digest != base.digest
+
+
+def run(instructions: list[dict[str, Any]], count: int, offset: int, size: int) -> list[int]:
+    frames = islice(Program(instructions).run(PACKET), count)
+    return [int.from_bytes(frame[offset : offset + size], "big") for frame in frames]
+
+
+def flow_var(op: str, low: int, high: int, step: int = 1, first: int | None = None, size: int = 2) -> dict[str, Any]:
+    start = first if first is not None else (high if op == "dec" else low)
+    return {"type": "flow_var", "name": "v", "size": size, "op": op, "step": step, "init_value": start,
+            "min_value": low, "max_value": high}  # fmt: skip
+
+
+WRITE = {"type": "write_flow_var", "name": "v", "pkt_offset": 34, "add_value": 0, "is_big_endian": True}
+
+
+@pytest.mark.parametrize(
+    ("variable", "values", "why"),
+    [
+        (flow_var("inc", 5, 7), [5, 6, 7, 5], "the first packet has the initial value"),
+        (flow_var("inc", 5, 7, first=6), [6, 7, 5, 6], "which need not be the least"),
+        (flow_var("dec", 5, 7), [7, 6, 5, 7], "down, and around"),
+        (flow_var("inc", 0, 9, step=4), [0, 4, 8, 0], "10 values and a step of 4: the range becomes 12"),
+        (flow_var("dec", 10, 19, step=4), [19, 15, 11, 19], "the same downwards"),
+        ({"type": "flow_var", "name": "v", "size": 2, "op": "inc", "step": 2, "value_list": [1, 2, 3]},
+         [1, 3, 2, 1], "a list, every second"),
+        ({"type": "flow_var", "name": "v", "size": 2, "op": "dec", "step": 1, "value_list": [1, 2, 3]},
+         [3, 2, 1, 3], "a list, backwards from its end"),
+    ],
+)  # fmt: skip
+def test_values(variable: dict[str, Any], values: list[int], why: str) -> None:
+    assert run([variable, WRITE], 4, 34, 2) == values, why
+
+
+def test_a_tuple_steps_its_port_when_its_addresses_are_through() -> None:
+    program = [
+        {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 3, "port_min": 10, "port_max": 11},
+        {"type": "write_flow_var", "name": "t.ip", "pkt_offset": 26, "add_value": 0, "is_big_endian": True},
+        {"type": "write_flow_var", "name": "t.port", "pkt_offset": 34, "add_value": 0, "is_big_endian": True},
+    ]
+    assert run(program, 7, 26, 4) == [1, 2, 3, 1, 2, 3, 1]
+    assert run(program, 7, 34, 2) == [10, 10, 10, 11, 11, 11, 10]
+
+
+def test_a_flow_limit_starts_a_tuple_over() -> None:
+    variable = {"type": "tuple_flow_var", "name": "v", "ip_min": 1, "ip_max": 9, "port_min": 7, "port_max": 8}
+    program = [{**variable, "limit_flows": 3}, {**WRITE, "name": "v.ip"}]
+    assert run(program, 7, 34, 4) == [1, 2, 3, 1, 2, 3, 1]
+
+
+def test_random_stays_in_its_range_and_repeats_with_its_seed() -> None:
+    program = [flow_var("random", 100, 120), WRITE]
+    once, again = run(program, 300, 34, 2), run(program, 300, 34, 2)
+    assert once == again
+    assert set(once) <= set(range(100, 121)) and len(set(once)) > 15
+
+
+def test_a_limited_random_repeats_after_its_limit() -> None:
+    variable = {"type": "flow_var_rand_limit", "name": "v", "size": 2, "limit": 5, "seed": 7,
+                "min_value": 0, "max_value": 60000}  # fmt: skip
+    values = run([variable, WRITE], 12, 34, 2)
+    assert values[:5] == values[5:10]
+
+
+def test_writes_add_mask_shift_and_turn_bytes() -> None:
+    variable = flow_var("inc", 0x0102, 0x0103)
+    assert run([variable, {**WRITE, "add_value": 1}], 1, 34, 2) == [0x0103]
+    assert run([variable, {**WRITE, "is_big_endian": False}], 1, 34, 2) == [0x0201]
+    mask = {"type": "write_mask_flow_var", "name": "v", "pkt_offset": 34, "pkt_cast_size": 2, "mask": 0x00F0,
+            "shift": 4, "add_value": 0, "is_big_endian": True}  # fmt: skip
+    assert run([variable, mask], 1, 34, 2) == [0x0421]
+    upper = {**flow_var("inc", 0x0102030405060708, 0x0102030405060709, size=8), "name": "v"}
+    assert run([upper, {**mask, "mask": 0xFFFF, "shift": -8}], 1, 34, 2) == [0x0203], "of 64 bits the upper half"
+    little = {**mask, "mask": 0xFFFFFFFF, "shift": 0, "is_big_endian": False}
+    assert run([upper, little], 1, 34, 4) == [0x08070605], "as wide as the variable, of the lower half"
+    assert run([flow_var("inc", 254, 255, size=1), {**WRITE, "add_value": 3}], 2, 34, 1) == [1, 2], "in its width"
+
+
+def test_trim_shortens_the_packet_from_one_frame_to_the_next() -> None:
+    frames = islice(Program([flow_var("inc", 50, 52), {"type": "trim_pkt_size", "name": "v"}]).run(PACKET), 4)
+    assert [len(frame) for frame in frames] == [50, 51, 52, 50]
+
+
+@given(st.binary(min_size=20, max_size=20))
+def test_a_mended_ipv4_header_sums_to_nothing(body: bytes) -> None:
+    packet = PACKET[:14] + b"\x45" + body[1:] + PACKET[34:]
+    frame = next(Program([{"type": "fix_checksum_ipv4", "pkt_offset": 14}]).run(packet))
+    assert checksum(frame[14:34]) == 0
+
+
+def test_hardware_checksums_cover_the_pseudo_header() -> None:
+    frame = next(Program([{"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11}]).run(PACKET))
+    pseudo = frame[26:34] + b"\0\x11" + (26).to_bytes(2, "big")
+    assert checksum(frame[14:34]) == 0 and checksum(pseudo + frame[34:60]) == 0
+
+
+@pytest.mark.parametrize(
+    ("instruction", "said"),
+    [
+        ({"type": "fly"}, "'fly' is not understood"),
+        ({**flow_var("inc", 1, 2), "next_var": "w"}, "next_var"),
+        (WRITE, "'v' is written but never defined"),
+        (flow_var("inc", 0, 255, step=100, size=1), "'v' of 0 to 299 does not fit into 1 bytes"),
+        (flow_var("dec", 0, 255, step=100, size=1), "'v' of -44 to 255 does not fit into 1 bytes"),
+        ({"type": "flow_var_rand_limit", "name": "v", "next_var": "w"}, "next_var"),
+    ],
+)
+def test_what_it_cannot_do_it_says(instruction: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Program([instruction])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 8), st.sampled_from(["inc", "dec"]), st.integers(1, 3), st.sampled_from([26, 30])),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_flow_counts_agree_with_looking_at_every_packet(variables: list[tuple[int, str, int, int]]) -> None:
+    program: list[dict[str, Any]] = []
+    for number, (count, op, step, offset) in enumerate(variables):
+        program.append({**flow_var(op, 100, 99 + count, step, size=4), "name": f"v{number}"})
+        program.append({**WRITE, "name": f"v{number}", "pkt_offset": offset})
+    tuple5 = find_tuple5(PACKET)
+    seen = {tuple5.of(frame) for frame in islice(Program(program).run(PACKET), 800)}
+    counted = Stream(PACKET, 1.0, tuple(program)).flows
+    assert counted.exact and counted.count == len(seen)
+
+
+def test_what_varies_is_told_as_it_is_sent() -> None:
+    def told(size: int, high: int, add: int) -> tuple[str, ...]:
+        write = {**WRITE, "pkt_offset": 26, "add_value": add}
+        return Stream(PACKET, 1.0, (flow_var("inc", 1, high, size=size), write)).varied
+
+    assert told(4, 254, 0x10000000) == ("IP.src 16.0.0.1 to 16.0.0.254, inc",)
+    assert told(8, 1 << 40, 0) == (f"bytes 26 to 33 1 to {1 << 40}, inc",)  # both addresses, and no single one
+
+
+@pytest.mark.parametrize("header", ["0800", "080045", "86dd", "86dd60", "81000001", "810000010800", ""])
+def test_a_frame_cut_off_in_its_headers_has_no_5_tuple(header: str) -> None:
+    packet = bytes(12) + bytes.fromhex(header)
+    assert find_tuple5(packet).fields == {}
+    assert Profile("p", (Stream(packet, 1.0),)).flows.count == 1
+
+
+@pytest.mark.parametrize("pps", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_stream_without_a_rate_is_refused(pps: float) -> None:
+    with pytest.raises(ConfigError, match="a stream without a rate above 0"):
+        Profile("p.py", (Stream(PACKET, pps), Stream(PACKET, 1.0)))

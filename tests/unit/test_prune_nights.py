@@ -81,18 +81,10 @@ def test_of_two_suites_that_take_turns_each_counts_and_loses_its_own() -> None:
 def test_simulated_nights_push_no_measured_one_out() -> None:
     measured = [whole("ours", day) for day in range(3)]
     simulated = [whole("ours", day, simulated=True) for day in range(10)]
-    assert old(2, 9) == [
-        path for files in zip(measured[:1], simulated[:1], strict=True) for path in in_order(files)
-    ] + [path for files in simulated[1:8] for path in files]
-
-
-def in_order(files: tuple[list[Path], list[Path]]) -> list[Path]:
-    """All runs of a night before all its files, each with its picture or page before it."""
-    pairs = sorted((one[:2] for one in files), key=lambda pair: pair[1])
-    return [
-        *(path for pair in pairs for path in pair),
-        *(path for one in sorted(files, key=lambda one: one[3]) for path in one[2:]),
-    ]
+    first = [measured[0], simulated[0]]
+    runs, files = sorted((one[:2] for one in first), key=lambda one: one[1]), sorted(first, key=lambda one: one[3])
+    both = [path for one in (*runs, *(one[2:] for one in files)) for path in one]
+    assert old(2, 9) == both + [path for one in simulated[1:8] for path in one], "all runs of a night before its files"
 
 
 def test_nights_without_a_measurement_do_not_count_and_go_with_those_around() -> None:
@@ -123,20 +115,7 @@ def test_nights_to_come_are_neither_counted_nor_removed() -> None:
     assert old(9, 3) == old(9, 5) == []
 
 
-HOSTILE = (
-    "Ours",
-    "ours ",
-    "ours\0",
-    "our",
-    "ours-2",
-    "",
-    "%",
-    "*",
-    "ours' OR '1'='1",
-    "../ours",
-    "<script>",
-    "\ud800ours",
-)
+HOSTILE = ["Ours", "ours ", "ours\0", "our", "ours-2", "", "%", "*", "' OR '1'='1", "../ours", "<script>", "\ud800ours"]
 
 
 def test_names_that_are_like_the_suites_are_not_the_suites() -> None:

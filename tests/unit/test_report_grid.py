@@ -49,8 +49,7 @@ def test_the_articles_table_comes_out_as_it_went_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "best"),
-    [("64b", [4]), ("imix", [2]), ("1514b", [0, 1, 2, 3, 4]), ("1flow", [2, 3, 4])],
+    ("mode", "best"), [("64b", [4]), ("imix", [2]), ("1514b", [0, 1, 2, 3, 4]), ("1flow", [2, 3, 4])]
 )
 def test_the_best_of_a_row_is_marked_with_all_that_read_the_same(mode: str, best: list[int]) -> None:
     row = next(row for row in seed_grid().blocks[0].rows if row.mode == mode)
@@ -129,10 +128,8 @@ def test_simulated_and_measured_stand_in_columns_of_their_own() -> None:
 
 def nights_of(*rates: float, **changes: object) -> list[RunRow]:
     """One cell's run of each night, in Mpps."""
-    return [
-        make_row(at=f"2026-11-{at + 1:02}", total_pps=1e6 * rate, line_share=rate / 15, **changes)
-        for at, rate in enumerate(rates)
-    ]
+    dated = [(f"2026-11-{day:02}", rate) for day, rate in enumerate(rates, 1)]
+    return [make_row(at=at, total_pps=1e6 * rate, line_share=rate / 15, **changes) for at, rate in dated]
 
 
 STEADY = (5.0, 5.01, 4.99, 5.0, 5.02, 4.98)
@@ -184,11 +181,8 @@ def test_a_column_counts_what_changed_in_it() -> None:
 
 
 def test_a_bound_shows_what_its_packets_cost_more() -> None:
-    cycles = (400.0, 401.0, 399.0, 400.0, 401.0, 399.0, 452.0)
-    rows = [
-        make_row("linux", at=f"2026-11-{at + 1:02}", cycles_per_packet=one, at_least=True)
-        for at, one in enumerate(cycles)
-    ]
+    cycles = enumerate((400.0, 401.0, 399.0, 400.0, 401.0, 399.0, 452.0), 1)
+    rows = [make_row("linux", at=f"2026-11-{day:02}", cycles_per_packet=one, at_least=True) for day, one in cycles]
     cell = last(rows)
     assert cell.delta is None and cell.cost is not None and change_text(cell.cost) == "\u25bc +13.0 %"
     assert build_grid(rows, None).marks(0) == [(True, "1 dearer")]

@@ -6,16 +6,20 @@ import dataclasses
 import io
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 from runs import World, make_plan, make_result, simulate
+from tcp_runs import Path, make_tcp_result
 
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.base import LoadStep
+from trexbench.core.tcp.plan import TcpEnvironment
 from trexbench.report.run.live import LINE_S, WORDS, Follower, Live, LiveProgress, format_progress
 from trexbench.report.run.summary import plan_words
 from trexbench.report.run.text import open_live
+from trexbench.report.tcp.live import TcpLive
 
 PLAN = make_plan(bidir=True)
 
@@ -106,9 +110,7 @@ def test_a_pipe_gets_a_line_now_and_then_and_one_per_phase() -> None:
 
 
 @pytest.mark.parametrize(("sample_s", "ports"), [(1.0, (0, 1)), (0.1, tuple(range(8)))])
-def test_a_terminal_is_drawn_at_most_twice_a_second(
-    sample_s: float, ports: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_is_drawn_seldom(sample_s: float, ports: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     plan = make_plan(bidir=True, ports=ports, sample_s=sample_s, ramp_s=10.0)
     screen = Terminal()
@@ -136,9 +138,7 @@ class BrokenTerminal(Terminal):
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_stream_that_fails_costs_the_progress_and_nothing_else(
-    terminal: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_that_fails_costs_the_progress_only(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream = BrokenTerminal()
     if not terminal:
@@ -188,12 +188,41 @@ def test_a_search_is_drawn_at_the_ends_of_its_looks() -> None:
     ("kind", "rule"),
     [
         ("ramp", "; bad is loss > 0.1 % in 3 windows of 1 s; "),
-        (
-            "search",
-            "; bad is a look of 1 s that loses more than the goal; ",
-        ),
+        ("search", "; bad is a look of 1 s that loses more than the goal; "),
         ("mlrsearch", "; bad is a load at which more than 50.0 % of 21 s of trials lose more than the goal; "),
     ],
 )
 def test_a_plan_says_its_own_rule(kind: str, rule: str) -> None:
     assert rule in plan_words(make_plan(kind=kind))
+
+
+ONE_KERNEL = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (1,), "dut": (2,)})
+
+
+@pytest.mark.parametrize(
+    ("setup", "words"),
+    [
+        (ONE_KERNEL, "CPU client 20.0 %, CPU server 50.0 %, CPU DUT 80.0 %"),
+        (replace(ONE_KERNEL, dut_is_guest=True), "CPU client 20.0 %, CPU server 50.0 %"),
+        (TcpEnvironment(), "CPU client 50.0 %, CPU server 50.0 %"),
+    ],
+)
+def test_hosts_of_one_kernel_are_shown_with_their_own_cpus(setup: TcpEnvironment, words: str) -> None:
+    every = (0.2, 0.5, 0.8)
+    result, stream = make_tcp_result(Path(cores={"client": every, "server": every}), setup=setup), io.StringIO()
+    live = TcpLive(result, stream)
+    live.begun(result.legs[0].leg)
+    for client, server in zip(result.legs[0].client, result.legs[0].server, strict=True):
+        live.seen("client", client)
+        live.seen("server", server)
+    assert f"{words}, " in stream.getvalue().splitlines()[-1]
+
+
+@pytest.mark.parametrize(("speedup", "lines"), [(1.0, 3), (1.5, 2), (100.0, 0)])
+def test_where_nothing_is_drawn_in_place_there_is_a_line_per_ten_real_seconds(speedup: float, lines: int) -> None:
+    result, stream = make_tcp_result(), io.StringIO()
+    live = TcpLive(result, stream, speedup)
+    live.begun(result.legs[0].leg)
+    for second in range(int(3 * LINE_S) + 1):
+        live.seen("server", replace(result.legs[0].server[0], at_s=float(second)))
+    assert len(stream.getvalue().splitlines()) == lines

@@ -39,10 +39,8 @@ def test_runs_cut_short_have_the_curve_that_they_have() -> None:
 
 def test_the_curve_of_a_search_goes_by_the_offered_rate_not_by_time() -> None:
     run = make_result(make_plan(kind="search", goals=(0.0, 0.01)), World(capacity_pps=660e3, noise=0.01))
-    asked = [
-        window.sent_pps
-        for window in measured_windows(run.plan, run.samples, run.plan.directions[0], run.plan.curve_phases)
-    ]
+    windows = measured_windows(run.plan, run.samples, run.plan.directions[0], run.plan.curve_phases)
+    asked = [window.sent_pps for window in windows]
     (curve,) = find_curves(Cell("vpp", "64b", False, None, kind="search"), run)
     assert asked != sorted(asked) and list(curve.offered_pps) == sorted(curve.offered_pps)
 
@@ -124,11 +122,8 @@ def test_a_cell_that_only_ever_failed_has_a_trend() -> None:
 
 def test_a_night_that_knew_no_cells_is_seen_in_every_trend_of_its_suite() -> None:
     """Its suite could not be read: a gap would look as if nobody had wanted to measure."""
-    rows = [
-        make_row(at="2026-11-18"),
-        make_row("linux", at="2026-11-18"),
-        make_row("other", at="2026-11-18", suite="b"),
-    ]
+    rows = [make_row(dut, at="2026-11-18") for dut in ("vpp", "linux")]
+    rows.append(make_row("other", at="2026-11-18", suite="b"))
     night = make_night(at="2026-11-19", error="suites/nightly.yaml: not YAML")
     failed = {str(trend.cell): trend.failed for trend in find_trends(rows, [night], [])}
     told = (("2026-11-19", "suites/nightly.yaml: not YAML"),)

@@ -101,11 +101,14 @@ def make_groups(cell: Cell, name: str = "vpp") -> tuple[FindingGroup, ...]:
     return groups_of(judgement)
 
 
-def test_everything_is_on_the_page() -> None:
-    page = Elements(make_report())
+def test_everything_is_on_the_page_and_in_markdown() -> None:
+    page, text = Elements(make_report()), to_markdown(make_report(title="trexbench: vpp"))
     for words in ("Unidirectional", "Bidirectional", "no vpp", "not JSON", "34 %", "kernel / release", "6.18"):
         assert words in page.words, words
     assert {"plot-ramps", "plot-trends"} <= page.ids
+    for words in ("| 64b | 34 %", "***Bidirectional***", "5.000 Mpps", "vpp 16.7 % slower", "no vpp", "note: "):
+        assert words in text, words
+    assert "\ntrexbench: vpp, night of 2026-11-20, 4 runs" in text
 
 
 def test_a_cell_without_a_run_since_its_change_is_measured_as_its_suite_does() -> None:
@@ -354,12 +357,11 @@ def test_a_night_whose_documents_are_gone_makes_a_page_too() -> None:
 
 
 def test_a_failure_is_measured_again_by_its_own_suite() -> None:
-    failed = [make_night(make_record(make_row(), reason), suite=reason) for reason in ("first", "second")]
+    suites = ("first", "second")
+    failed = [make_night(make_record(make_row(), suite), suite=suite) for suite in suites]
     cards = cards_of(judged_report([make_row(at="2026-11-19")], failed, results="my results"))
     commands = [command for card in cards for _, command in card.steps if command.startswith("trexbench suite")]
-    assert commands == [
-        f"trexbench suite run {suite} --only 'vpp 64b uni' --results 'my results'" for suite in ("first", "second")
-    ]
+    assert commands == [f"trexbench suite run {one} --only 'vpp 64b uni' --results 'my results'" for one in suites]
 
 
 def test_a_night_that_was_not_run_heads_the_page() -> None:
@@ -390,14 +392,6 @@ def test_markdown_has_no_meaning_in_names(text: str) -> None:
     assert not set(escaped) & set("<>|\n") and "://" not in escaped
     assert not re.search(r"(?<!\\)(?:\\\\)*[`*\[\]~]", escaped)
     assert not re.search(r"@\w", escaped)
-
-
-def test_markdown_has_the_same_table_and_findings() -> None:
-    text = to_markdown(make_report(title="trexbench: vpp"))
-    begin = "\ntrexbench: vpp, night of 2026-11-20, 4 runs"
-    table = ("| 64b | 34 %", "***Bidirectional***", "5.000 Mpps")
-    for words in (begin, *table, "vpp 16.7 % slower", "no vpp", "note: "):
-        assert words in text, words
 
 
 def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> None:

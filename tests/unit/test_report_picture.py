@@ -1,7 +1,8 @@
-"""The picture: that every kind of run has one, and that it says what it must. How it looks is for eyes."""
+"""Drawings of a run, its picture and its curve of characters: each kind has one, which says what it must."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -18,6 +19,7 @@ from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.result import RunResult, Status
 from trexbench.core.strategy.base import curve_windows
 from trexbench.core.units import format_time
+from trexbench.report.run.curve import COLUMNS, draw_curve
 from trexbench.report.run.picture import compose, draw
 from trexbench.report.words import typeset
 
@@ -111,9 +113,8 @@ def test_no_loss_is_drawn_below_zero() -> None:
 
 
 def test_no_direction_hides_another_over_time() -> None:
-    (over_time,) = (
-        axes for axes in compose(make_result(make_plan(bidir=True), KNEE)).axes if axes.get_xlabel() == "time, s"
-    )
+    picture = compose(make_result(make_plan(bidir=True), KNEE))
+    (over_time,) = (axes for axes in picture.axes if axes.get_xlabel() == "time, s")
     first, second = (line for line in over_time.lines if str(line.get_label()).startswith("received"))
     assert first.get_linewidth() > second.get_linewidth() and first.get_linestyle() == "-" != second.get_linestyle()
     assert first.get_color() != second.get_color()
@@ -129,3 +130,61 @@ def test_heavy_libraries_are_imported_only_where_they_draw() -> None:
     root = str(Path(__file__).parents[2])
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def limited(bidir: bool = False) -> RunResult:
+    """A run of a DUT that carries a half of the target, and on the way back a quarter."""
+    plan = make_plan(bidir=bidir)
+    target = plan.offers[0].target_pps
+    return make_result(plan, World(capacity_pps={"0->1": target / 2, "1->0": target / 4}))
+
+
+def rows(text: str) -> list[str]:
+    return [line.split("|", 1)[1].ljust(COLUMNS) for line in text.splitlines() if "|" in line]
+
+
+def test_a_plateau_lies_right_of_the_knee_and_below_the_line_without_loss() -> None:
+    drawn = rows(draw_curve(limited()))
+    top = drawn[0]
+    assert top.rstrip().endswith("o"), "the plateau reaches the right edge at the height of the capacity"
+    assert "o" not in top[: COLUMNS // 3], "far left of the knee nothing is that high"
+    assert drawn[-1].lstrip().startswith(("o", "."))
+
+
+def test_markers_alternate_where_directions_coincide_and_part_where_they_differ() -> None:
+    drawn = rows(draw_curve(limited(bidir=True), 80))
+    upper, lower = (sum(marker in row for row in drawn[:6]) for marker in "ox")
+    assert upper > lower
+    rising = "".join(row.replace(".", "").split("o")[0] + "".join(row.split()) for row in drawn[9:])
+    assert rising.count("o") > 3 < rising.count("x"), "both are seen below either one's knee"
+    assert "xxxxxx" in "".join(drawn) and "oooooo" in "".join(drawn), "each has a plateau of its own"
+
+
+def test_nothing_measured_draws_nothing() -> None:
+    assert draw_curve(make_result(make_plan(), World(capacity_pps=0.0))) == ""
+
+
+@pytest.mark.parametrize("width", [140, 100, 80, 60, 40])
+def test_it_fits_into_a_terminal(width: int) -> None:
+    drawn = draw_curve(limited(bidir=True), width)
+    assert max(map(len, drawn.splitlines())) <= width
+    assert width < 120 or max(map(len, drawn.splitlines())) > 100, "a wide terminal is used"
+    assert "offered per direction, Mpps\n" in drawn
+    for name in ("o 0->1", "x 1->0", ". no loss"):
+        assert name in drawn
+
+
+@pytest.mark.parametrize("share", [0.9, 0.37, 0.11, 0.031])
+@pytest.mark.parametrize("width", [100, 60])
+def test_ticks_are_round_and_stand_where_their_values_are(share: float, width: int) -> None:
+    plan = make_plan()
+    drawn = draw_curve(make_result(plan, World(capacity_pps=plan.offers[0].target_pps * share)), width).splitlines()
+    axis = next(line for line in drawn if line.startswith("       0 +"))
+    levels = [float(line.split("|")[0]) for line in drawn if "|" in line and line.split("|")[0].strip()]
+    below = drawn[drawn.index(axis) + 1]
+    for values in (sorted(levels), [float(one) for one in below.split()]):
+        step = values[0]
+        assert len(values) in range(1, 10) and float(f"{step:e}".split("e")[0]) in (1, 2, 2.5, 5)
+        assert values == pytest.approx([step * number for number in range(1, len(values) + 1)])
+    ends = [match.end() for match in re.finditer(r"\S+", below)]
+    assert [axis[end - 1] for end in ends] == ["+"] * len(ends) == [one for one in axis[10:] if one == "+"]

@@ -39,10 +39,7 @@ def test_a_row_for_each_size_and_goal_with_rates_shares_and_limit(both_ways: lis
 
 def test_its_figures_are_those_of_the_knee(both_ways: list[RunResult]) -> None:
     small, more, large, _ = throughputs(both_ways)
-    assert small.rates_pps == {
-        FORTH: pytest.approx(SIZED_PPS, rel=0.01),
-        BACK: pytest.approx(SIZED_PPS, rel=0.01),
-    }
+    assert small.rates_pps == dict.fromkeys((FORTH, BACK), pytest.approx(SIZED_PPS, rel=0.01))
     assert more.total_pps > small.total_pps and not small.bounds and large.bounds == {FORTH, BACK}
     assert small.l2_bps == pytest.approx(small.total_pps * 512)
     assert small.line_rate_pps == pytest.approx(2 * line_rate_pps(64, 1e9))

@@ -160,10 +160,3 @@ def test_a_cell_without_a_figure_has_no_bar() -> None:
     cell = Cell("lab-linux", TcpMode(Way.REVERSE, 4), False, None, TCP_KIND)
     report = make_tcp_report(result, tcp={cell: result})
     assert report.tcp_cells == () and "plot-tcp" not in Elements(report).ids
-
-
-def test_a_router_that_dials_in_is_the_cell_that_it_always_was() -> None:
-    result = make_tcp_result()
-    dialled = replace(result, setup=replace(result.setup, pppoe=True))
-    for before, after in zip(rows_of_tcp(result, ""), rows_of_tcp(dialled, ""), strict=True):
-        assert after.cell == before.cell and str(after.through) == "PPPoE" and before.through is None

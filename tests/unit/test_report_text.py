@@ -1,4 +1,4 @@
-"""The summary: what a reader is told, and what is never claimed."""
+"""Reports as text: the summary, whole and in its short form of ten lines, and two looks at a DUT."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from documents import to_document
 from runs import PROFILE, World, make_plan, make_result
+from verbs import empty_directory, run  # noqa: F401
 
+from trexbench.core.dut.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
 from trexbench.core.result import RunResult, Status, from_document
 from trexbench.core.run import find_damage
 from trexbench.core.units import nominal
 from trexbench.core.verdict.parts import Limit, RunWarning
+from trexbench.report.run.counters import DETAILS, format_counters
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.summary import summarise, traffic_words
-from trexbench.report.run.text import format_summary, print_summary
+from trexbench.report.run.text import LINES, format_brief, format_summary, print_summary
+from trexbench.results.store import RunWriter
 
 SATURATED = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
 
@@ -97,6 +102,9 @@ def test_a_run_that_measured_nothing_says_so() -> None:
     result = make_result(world=World(dead_ports=[0]))
     assert headline(result) == "lab-linux var2-64b uni: nothing was measured"
     assert row(result, "rate with loss") == ("-",)
+    (direction,) = result.analysis.directions
+    assert (direction.limit, direction.maximum_pps) == (Limit.NONE, 0.0)
+    assert direction.reasons == ("the run ended before it measured anything",)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +123,8 @@ def test_what_must_not_be_overlooked_stands_above_the_answer(changes: dict[str, 
 
 
 def test_doubts_of_run_and_analysis_are_both_told() -> None:
-    result = make_result(
-        world=World(foreign_pps=1e5), warnings=(RunWarning("not-attested", "nobody looked at the DUT"),)
-    )
+    own = (RunWarning("not-attested", "nobody looked at the DUT"),)
+    result = make_result(world=World(foreign_pps=1e5), warnings=own)
     lines = format_summary(result).splitlines()
     assert "warning    nobody looked at the DUT" in lines
     assert any(line.startswith("warning    0->1: more frames came back") for line in lines)
@@ -175,9 +182,8 @@ def test_a_small_loss_limit_is_not_rounded_to_none() -> None:
 
 
 def test_what_a_document_holds_cannot_steer_a_terminal() -> None:
-    text = format_summary(
-        make_result(dut={"name": "x", "description": "\x1b]0;title\x07 \x1b[31mred"}, simulated=False)
-    )
+    dut = {"name": "x", "description": "\x1b]0;title\x07 \x1b[31mred"}
+    text = format_summary(make_result(dut=dut, simulated=False))
     assert "\x1b" not in text and "\x07" not in text and "[31mred" in text
 
 
@@ -204,7 +210,7 @@ def as_json(values: Any) -> Any:
 def test_json_has_the_samples_on_request() -> None:
     result = make_result()
     short, whole = as_json(result.without_readings()), as_json(to_document(result))
-    assert "samples" not in short
+    assert list(whole)[-1] == "samples" not in short
     assert from_document(whole).analysis == result.analysis
     assert short == {key: value for key, value in whole.items() if key != "samples"}
 
@@ -219,20 +225,85 @@ def test_every_cut_of_a_run_can_be_reported() -> None:
         assert len(as_json(to_document(cut))["samples"]) == count
 
 
-def test_a_run_that_ended_in_the_warmup_says_so() -> None:
-    (direction,) = make_result(world=World(dead_ports=[0])).analysis.directions
-    assert (direction.limit, direction.maximum_pps) == (Limit.NONE, 0.0)
-    assert direction.reasons == ("the run ended before it measured anything",)
+def doubtful(count: int) -> tuple[RunWarning, ...]:
+    text = f"no sample was taken, number %s, {'very ' * 20}long"
+    return tuple(RunWarning("gap", text % number) for number in range(count))
 
 
-@pytest.mark.parametrize(
-    ("kind", "world", "code"),
-    [
-        ("ramp", World(capacity_pps=5e3), "bad-from-start"),
-        ("ramp", World(base_loss=0.01), "lossy-path"),
-        ("saturate", World(base_loss=0.01), None),
-    ],
+def test_what_was_measured_each_direction_with_its_limit_doubts_and_the_document() -> None:
+    result = replace(make_result(make_plan(bidir=True), SATURATED), simulated=False, warnings=doubtful(2))
+    lines = format_brief(result, "results/x.json", 100).splitlines()
+    first, second = (one.maximum_pps for one in result.analysis.directions)
+    assert lines[0].startswith(f"lab-linux var2-64b bidir: {(first + second) / 1e6:.3f} Mpps in total, ")
+    assert lines[1].startswith(f"0->1       {first / 1e3:.1f} kpps (") and ": the DUT saturated; loss of " in lines[1]
+    assert lines[2].startswith(f"1->0       {second / 1e3:.1f} kpps (") and ": the DUT saturated; loss of " in lines[2]
+    assert [line[:46] for line in lines[3:5]] == [f"warning    no sample was taken, number {n}, very" for n in (0, 1)]
+    assert lines[5:] == ["result     results/x.json"]
+
+
+@pytest.mark.parametrize(("ports", "doubts", "width"), [((0, 1), 30, 40), (tuple(range(8)), 9, 100), ((0, 1), 0, 80)])
+def test_it_has_ten_lines_and_counts_what_it_leaves_out(ports: tuple[int, ...], doubts: int, width: int) -> None:
+    result = replace(make_result(make_plan(bidir=True, ports=ports), World()), warnings=doubtful(doubts))
+    text = format_brief(result, "results/x.json", width)
+    lines = text.splitlines()
+    assert len(lines) <= LINES and all(len(line) <= width for line in lines[2:])
+    assert lines[0] == "*** SIMULATED ***" and lines[-1] == "result     results/x.json"
+    assert ("and 5 more directions" in text) is (len(ports) == 8)
+    told = sum("warning    no sample" in line for line in lines)
+    assert doubts == told or f"warning    {doubts - told} more: results show" in lines
+
+
+def test_a_searchs_other_goals_are_told() -> None:
+    result = make_result(make_plan(kind="search", goals=(0.0, 0.005)), World(capacity_pps=660e3))
+    assert " kpps with loss <= 0.5 %" in format_brief(result, None, 200)
+
+
+@pytest.mark.usefixtures("empty_directory")
+def test_show_takes_it_and_not_with_json() -> None:
+    path = RunWriter(Path("results"), print).end(make_result(make_plan(), SATURATED))
+    for arguments, code in ((("results", "show", "--brief"), 0), (("results", "show", "--brief", "--json"), 2)):
+        found = run(*arguments)
+        assert found.code == code
+        assert found.out == (format_brief(make_result(make_plan(), SATURATED), str(path), 100) if code == 0 else "")
+        assert ("--json and --brief exclude each other" in found.err) is bool(code)
+
+
+BEFORE = Observation(
+    cpus=(CpuTime(1, 10.0, 1.0, None, 2.2e9),),
+    ports=(PortCount(0, 100, 5), PortCount(1, 7, None)),
+    queues=(QueueCount(0, 0, 100),),
+    drops=(DropCount("rx_dropped", 3, 0), DropCount("Ip.InDiscards", 0)),
+    details=(Detail("softirqs NET_RX cpu1", 40), Detail("softnet_stat processed cpu1", 2**32 - 1), Detail("still", 6)),
 )
-def test_loss_from_the_start_is_a_doubt_of_a_ramp_only(kind: str, world: World, code: str | None) -> None:
-    codes = [c.code for c in make_result(make_plan(kind=kind, hold_s=10.0), world).analysis.warnings]
-    assert code in codes if code else codes == []
+AFTER = Observation(
+    cpus=(CpuTime(1, 12.0, 2.0, None, 2.2e9),),
+    ports=(PortCount(0, 2100, 4), PortCount(1, 9, None)),
+    queues=(QueueCount(0, 0, 2100),),
+    drops=(DropCount("rx_dropped", 10, 0), DropCount("Ip.InDiscards", 0)),
+    missing=(Missing("tc", "not installed"),),
+    perf_hz=1.1e9,
+    details=(Detail("softirqs NET_RX cpu1", 47), Detail("softnet_stat processed cpu1", 5), Detail("still", 6)),
+)
+
+
+def test_what_moved_is_told() -> None:
+    assert format_counters(BEFORE, AFTER, 2.0).splitlines() == [
+        "in 2.00 s",
+        "port 0       received 1.000 kpps, sent unknown (the counter went back)",
+        "port 1       received 1.000 pps, sent unknown",
+        "  queue 0    1.000 kpps",
+        "dropped      7 rx_dropped on port 0",
+        "cpu 1        50.0 % busy of 2200 MHz",
+        "perf stat    1100 million cycles/s",
+        "counted      7 softirqs NET_RX cpu1",
+        "not read     tc: not installed",
+    ]
+
+
+def test_details_are_told_largest_first_and_not_all() -> None:
+    count = DETAILS + 3
+    before = replace(BEFORE, details=tuple(Detail(f"d{at:02}", 5) for at in range(count)))
+    after = replace(AFTER, details=(*(Detail(f"d{at:02}", 6 + at) for at in range(count)), Detail("new", 99)))
+    told = [line for line in format_counters(before, after, 2.0).splitlines() if line.startswith(("counted", " " * 13))]
+    assert told[0] == f"counted      {count} d{count - 1}" and told[-1] == "             and 3 more"
+    assert len(told) == DETAILS + 1

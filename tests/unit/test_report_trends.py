@@ -84,9 +84,8 @@ def test_a_trend_has_its_levels_their_noise_and_changes_with_a_sign_and_a_word()
     ]
     factor, level = line["scales"]["own"]
     levels = [(one["begin"], one["end"], factor * one["y"] + level) for one in line["levels"]]
-    assert levels == [
-        (begin, end, pytest.approx(level, rel=1e-5)) for begin, end, level in ((0, 9, 5), (9, 12, 4), (12, 14, 5))
-    ]
+    expected = ((0, 9, 5), (9, 12, 4), (12, 14, 5))
+    assert levels == [(begin, end, pytest.approx(level, rel=1e-5)) for begin, end, level in expected]
     assert all(0.002 < factor * one["noise"] / 2 < 0.1 and one["drawn"] for one in line["levels"])
 
 

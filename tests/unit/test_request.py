@@ -10,7 +10,7 @@ import pytest
 
 from trexbench.cli.options import Parsed
 from trexbench.config.lookup import load_dut
-from trexbench.config.model import DutConfig, PlanDefaults
+from trexbench.config.model import PlanDefaults
 from trexbench.config.option import DURATION, PORTS, RATE, SHARE, TUNABLES, WARMUP
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.plan import Direction
@@ -22,23 +22,13 @@ from trexbench.core.units import Rate
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import DEFAULTS, Request, build_plan, line_rate_bps, make_request, merged
 
-DUT: DutConfig = replace(
-    load_dut("netgate-vpp", Path(__file__).resolve().parents[2] / "dut_configs"), plan=PlanDefaults()
-)
-LAB: DutConfig = load_dut("lab-linux", Path(__file__).resolve().parents[2] / "dut_configs")
+CONFIGS = Path(__file__).resolve().parents[2] / "dut_configs"
+DUT, LAB = replace(load_dut("netgate-vpp", CONFIGS), plan=PlanDefaults()), load_dut("lab-linux", CONFIGS)
 
 
 def request(**changes: Any) -> Request:
-    values: dict[str, Any] = {
-        "verb": "ramp",
-        "dut": DUT,
-        "mode": "var2-64b",
-        "profile_file": Path("bench.py"),
-        "tunables": {},
-        "bidir": False,
-        "wished": PlanDefaults(),
-        "ports": (0, 1),
-    }
+    values: dict[str, Any] = {"verb": "ramp", "dut": DUT, "mode": "var2-64b", "profile_file": Path("bench.py")}
+    values |= {"tunables": {}, "bidir": False, "wished": PlanDefaults(), "ports": (0, 1)}
     return Request(**{**values, **changes})
 
 
@@ -70,29 +60,25 @@ def test_the_defaults_say_everything() -> None:
 def test_the_seeds_ramp_is_the_default() -> None:
     plan = build_plan(request(), PROFILES, speeds(10e9))
     assert plan.offers[0].target_pps == pytest.approx(0.97 * 14_880_952, rel=1e-6)
-    assert (plan.offers[0].warmup_pps, plan.warmup_s, plan.ramp_s, plan.hold_s, plan.confirm_s) == (
-        1000,
-        10,
-        600,
-        30,
-        10,
-    )
+    assert (plan.offers[0].warmup_pps, plan.warmup_s, plan.ramp_s) == (1000, 10, 600)
+    assert (plan.hold_s, plan.confirm_s) == (30, 10)
     assert (plan.loss_threshold, plan.windows, plan.sample_s, plan.kind) == (0.001, 3, 1, "ramp")
     assert not plan.stop_on_saturation
 
 
-def test_the_first_who_speaks_wins_key_by_key() -> None:
-    dut = replace(DUT, plan=PlanDefaults(ramp_s=60.0, hold_s=5.0, loss=0.01))
-    plan = build_plan(request(dut=dut, wished=PlanDefaults(hold_s=7.0, stop_on_saturation=True)), PROFILES, speeds(1e9))
-    assert (plan.hold_s, plan.ramp_s, plan.loss_threshold) == (7.0, 60.0, 0.01)
-    assert plan.warmup_s == 10.0 and plan.stop_on_saturation
-
-
-def test_a_wish_of_nothing_is_a_wish() -> None:
-    dut = replace(DUT, plan=PlanDefaults(hold_s=5.0, confirm_s=5.0, loss=0.01, stop_on_saturation=True))
-    wished = PlanDefaults(hold_s=0.0, confirm_s=0.0, loss=0.0, stop_on_saturation=False)
-    plan = build_plan(request(dut=dut, wished=wished), PROFILES, speeds(1e9))
-    assert (plan.hold_s, plan.confirm_s, plan.loss_threshold, plan.stop_on_saturation) == (0.0, 0.0, 0.0, False)
+@pytest.mark.parametrize(
+    ("wished", "expected"),
+    [
+        (PlanDefaults(hold_s=7.0), (7.0, 60.0, 4.0, 0.01, True)),
+        (PlanDefaults(hold_s=0.0, confirm_s=0.0, loss=0.0, stop_on_saturation=False), (0.0, 60.0, 0.0, 0.0, False)),
+    ],
+    ids=["key by key", "a wish of nothing is a wish"],
+)
+def test_the_first_who_speaks_wins(wished: PlanDefaults, expected: tuple[object, ...]) -> None:
+    own = PlanDefaults(ramp_s=60.0, hold_s=5.0, confirm_s=4.0, loss=0.01, stop_on_saturation=True)
+    plan = build_plan(request(dut=replace(DUT, plan=own), wished=wished), PROFILES, speeds(1e9))
+    found = (plan.hold_s, plan.ramp_s, plan.confirm_s, plan.loss_threshold, plan.stop_on_saturation)
+    assert found == expected and plan.warmup_s == 10.0
 
 
 def test_merging_keeps_the_layers() -> None:
@@ -112,9 +98,8 @@ def test_merging_keeps_the_layers() -> None:
     ],
 )
 def test_rates_are_resolved_against_frame_and_line(rate: Rate, pps: float) -> None:
-    assert build_plan(request(wished=PlanDefaults(ramp_to=rate)), PROFILES, speeds(1e9)).offers[
-        0
-    ].target_pps == pytest.approx(pps)
+    plan = build_plan(request(wished=PlanDefaults(ramp_to=rate)), PROFILES, speeds(1e9))
+    assert plan.offers[0].target_pps == pytest.approx(pps)
 
 
 @pytest.mark.parametrize(("verb", "option"), [("ramp", "--ramp-to"), ("saturate", "--rate")])
@@ -134,9 +119,7 @@ def test_more_than_the_line_carries_is_refused(verb: str, option: str) -> None:
         (None, {0: 0.0, 1: 10e9}, 10e9),
     ],
 )
-def test_the_line_rate_is_the_slowest_that_is_known(
-    speed: float | None, ports: dict[int, float], expected: float
-) -> None:
+def test_the_line_rate_is_the_slowest_known(speed: float | None, ports: dict[int, float], expected: float) -> None:
     assert line_rate_bps(replace(DUT, speed_bps=speed), Direction(0, 1), ports) == expected
 
 

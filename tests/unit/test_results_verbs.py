@@ -162,10 +162,7 @@ def test_only_what_is_old_goes_with_its_pictures_and_only_when_said() -> None:
     assert "4 files would be removed" in err and files() == kept and len(out.splitlines()) == 4
     out, err = said("results", "prune", "--before", "2026-03-02", "--yes")
     assert "4 files removed" in err
-    assert files() == [
-        "results/2026-03-01/lab-linux/notes.txt",
-        "results/2026-03-02/lab-linux/120000-var2-64b-uni.json",
-    ]
+    assert [Path(one).name for one in files()] == ["notes.txt", "120000-var2-64b-uni.json"]
     (old.parent / "notes.txt").unlink()
     assert "0 files removed" in said("results", "prune", "--before", "2026-03-02", "--yes")[1]
 
@@ -185,11 +182,8 @@ def test_the_last_nights_are_kept_though_a_run_began_after_midnight() -> None:
     by_hand = store(2, dut="by-hand")
     gone = {str(path) for path in prune(Path("results"), 3)}
     assert late.exists() and not by_hand.exists() and len(gone) == 5
-    assert [night.night for _, night in find_nights(Path("results"), print)] == [
-        "2026-03-03",
-        "2026-03-04",
-        "2026-03-05",
-    ]
+    left = [night.night for _, night in find_nights(Path("results"), print)]
+    assert left == ["2026-03-03", "2026-03-04", "2026-03-05"]
     assert prune(Path("results"), 3) == [] and prune(Path("results"), 99) == []
 
 
@@ -222,8 +216,8 @@ def loadtest(name: str, run: RunResult = SLOW, dut: str | None = None) -> str:
     return name
 
 
-def rows() -> list[RunRow]:
-    index = open_index(Path("results"), print)
+def rows(results: str = "results") -> list[RunRow]:
+    index = open_index(Path(results), print)
     return index.rows()
 
 
@@ -283,8 +277,7 @@ def test_a_series_is_named_by_its_dut_and_variant_and_its_file_knows_both_duts()
     (name,) = os.listdir("out")
     assert name.startswith("other-nat-2026-03-01-120000-var2-64b")
     said("results", "import", "--speed", "1gbit", "--results", "theirs", f"out/{name}")
-    index = open_index(Path("theirs"), print)
-    assert [row.cell.dut for row in index.rows()] == ["other"]
+    assert [row.cell.dut for row in rows("theirs")] == ["other"]
 
 
 def test_a_file_whose_dut_has_no_name_is_called_as_the_file() -> None:
@@ -399,10 +392,7 @@ def test_of_a_directory_its_runs_are_compared_and_nothing_is_said_of_nights() ->
 def test_of_a_glob_what_can_be_read_is_compared() -> None:
     store(1).with_name("bad.json").write_text("{")
     out, err = said("results", "compare", "results/2026-03-01/*/*.json", "2026-03-01")
-    assert (
-        "the same" in out
-        and err == "not read: results/2026-03-01/lab-linux/bad.json: " + err.partition("bad.json: ")[2]
-    )
+    assert "the same" in out and err.startswith("not read: results/2026-03-01/lab-linux/bad.json: ")
 
 
 def test_a_killed_runs_journal_goes_with_its_document() -> None:
@@ -414,19 +404,12 @@ def test_a_killed_runs_journal_goes_with_its_document() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb",
-    [
-        ["results", "list"],
-        ["regress"],
-        ["report", "--format", "md"],
-        ["results", "compare", "2026-03-01", "2026-03-01"],
-    ],
-    ids=lambda verb: verb[0],
+    "verb", ["results list", "regress", "report --format md", "results compare 2026-03-01 2026-03-01"]
 )
-def test_every_verb_names_what_it_cannot_look_into(verb: list[str]) -> None:
+def test_every_verb_names_what_it_cannot_look_into(verb: str) -> None:
     store(1)
     Path("results/loop").symlink_to("loop")
-    _, out, err = run(*verb, "--results", "results")
+    _, out, err = run(*verb.split(), "--results", "results")
     assert "loop" in out + err and "symbolic links" in out + err
 
 

@@ -95,9 +95,7 @@ def steps(op: str, count: int, offset: int = 26) -> list[dict[str, Any]]:
     ],
     ids=["one flow", "few", "more", "too many", "random", "random behind the headers", "few among more"],
 )
-def test_packets_that_stand_for_a_stream(
-    instructions: list[dict[str, Any]], packets: int, inputs: int, exact: bool
-) -> None:
+def test_packets_that_stand_for_all(instructions: list[dict[str, Any]], packets: int, inputs: int, exact: bool) -> None:
     assert len(headers_of(IPV4, instructions)) == packets
     found, whole = hashed_of(IPV4, instructions, FIELDS)
     assert (len(found), whole) == (inputs, exact)

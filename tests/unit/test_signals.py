@@ -24,10 +24,6 @@ from trexbench.signals import ENDING, restore, uninterrupted
 pytestmark = pytest.mark.portable
 
 
-class Referent:
-    pass
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_block(number: signal.Signals) -> None:
     with pytest.raises(Interrupted) as caught, signals_as_exceptions():
@@ -38,7 +34,7 @@ def test_a_signal_ends_the_block(number: signal.Signals) -> None:
 
 def test_a_signal_where_python_drops_exceptions_comes_again() -> None:
     with pytest.raises(Interrupted), signals_as_exceptions():
-        one = Referent()
+        one = type("Referent", (), {})()
         watch = weakref.ref(one, lambda _: signal.raise_signal(signal.SIGINT))
         del one
         assert watch() is None

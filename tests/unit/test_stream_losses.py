@@ -16,15 +16,7 @@ from hypothesis import strategies as st
 from runs import PROFILE, World, make_plan, make_result
 
 from trexbench.core.load.plan import Direction
-from trexbench.core.load.sample import (
-    Phase,
-    PortCounters,
-    Reading,
-    Sample,
-    StreamCounters,
-    sample_from_dict,
-    stored,
-)
+from trexbench.core.load.sample import Phase, PortCounters, Reading, Sample, StreamCounters, sample_from_dict, stored
 from trexbench.core.load.windows import build_window, count_streams, find_unmarked
 from trexbench.core.result import RunResult, from_document
 from trexbench.core.verdict.parts import Limit
@@ -50,8 +42,7 @@ def counted(samples: Sequence[Sample], loss: Loss, foreign_pps: float = 0.0, mar
     marked: the share of the received frames that still has its mark.
     """
     sent, back, others = [0.0] * 3, [0.0] * 3, 0.0
-    found = [samples[0]]
-    found[0] = replace(samples[0], reading=with_streams(samples[0].reading, samples[0].t_s, sent, back, 0.0, marked))
+    found = [replace(samples[0], reading=with_streams(samples[0].reading, samples[0].t_s, sent, back, 0.0, marked))]
     for before, after in pairwise(samples):
         frames = after.reading.ports[0].opackets - before.reading.ports[0].opackets
         pps = frames / (after.t_s - before.t_s)
@@ -96,10 +87,8 @@ def test_the_largest_frames_are_lost_first() -> None:
 def test_the_summary_says_so_in_a_line_and_the_document_has_it() -> None:
     result = run()
     words = dict(summarise(result).facts)["by stream"]
-    assert (
-        words.startswith("0->1: 1514 B lost first, from ")
-        and "; lost in the first bad windows: 64 B none, 590 B none, 1514 B 9." in words
-    )
+    assert words.startswith("0->1: 1514 B lost first, from ")
+    assert "; lost in the first bad windows: 64 B none, 590 B none, 1514 B 9." in words
     document = json.loads(json.dumps(to_document(result)))
     told = document["analysis"][0]["streams"]
     assert [one["frame_bytes"] for one in told] == list(SIZES) and told[2]["lossy_from_pps"] < told[1]["lossy_from_pps"]

@@ -30,6 +30,7 @@ from trexbench.suite.jobs import Job, begin_night, labelled, make_jobs, resumed,
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULT = make_result()
+Say = Callable[[str], None]
 ON = "on"
 """Entry of a script: this one succeeds."""
 
@@ -87,41 +88,27 @@ def jobs_of(name: str = "lab", only: Sequence[str] = (), setup: Setup = SETUP) -
     return make_jobs(read_suite(SUITES.find(name)), setup, only)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "plan: {warmup: 1kpps:1s}\nduts: [netgate-vpp]\nmodes: [64b]\ndirections: [uni]\n",
-            "netgate-vpp var2-64b uni 1q of suite one cannot be measured: --warmup of 1 s",
-        ),
-        (
-            "method: tcp\ntcp: {time: 0}\nduts: [raspberry-pi]\nmodes: [forward-ipv4]\n",
-            "raspberry-pi forward-ipv4 uni tcp of suite one cannot be measured: --time of 0 s",
-        ),
-    ],
-)
-def test_a_plan_that_no_cell_can_follow_is_refused_with_the_cell_and_its_suite(
-    text: str, words: str, tmp_path: Path
-) -> None:
-    (tmp_path / "one.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=words):
+def test_a_plan_that_no_cell_can_follow_is_refused_with_the_cell_and_its_suite(tmp_path: Path) -> None:
+    cells = "duts: [netgate-vpp]\nmodes: [64b]\ndirections: [uni]\n"
+    (tmp_path / "one.yaml").write_text(f"plan: {{warmup: 1kpps:1s}}\n{cells}")
+    with pytest.raises(ConfigError, match="netgate-vpp var2-64b uni 1q of suite one cannot be measured: --warmup of 1"):
         make_jobs(read_suite(tmp_path / "one.yaml"), SIMULATED)
 
 
-def played(jobs: Sequence[Job], script: Script, writer: NightWriter) -> list[Job]:
-    return [
+def play(jobs: Sequence[Job], script: Script, writer: NightWriter, say: Say = lambda _: None) -> Night:
+    """Run the night of these jobs, whose sessions are the script's."""
+    played = [
         replace(job, load=replace(job.load, open=script.open, measure=Script.measure))
         for job in labelled(jobs, "lab", writer)
     ]
+    return NightRun(played, writer, Output(writer.path.parents[1]), say, 0.0).go()
 
 
-def night_of(
-    tmp_path: Path, script: Script, jobs: Sequence[Job] | None = None, say: Callable[[str], None] = lambda _: None
-) -> Night:
+def night_of(tmp_path: Path, script: Script, jobs: Sequence[Job] | None = None, say: Say = lambda _: None) -> Night:
     jobs = jobs or jobs_of()
     writer = begin_night(tmp_path, "lab", "2026-11-21", jobs)
     try:
-        return NightRun(played(jobs, script, writer), writer, Output(tmp_path), say, 0.0).go()
+        return play(jobs, script, writer, say)
     finally:
         assert read_night(writer.path) == writer.night
 
@@ -228,7 +215,7 @@ def test_an_interruption_leaves_a_night_that_can_be_resumed(tmp_path: Path) -> N
     assert states(night) == "dwww" and night.finished is None and night.error == "interrupted by Ctrl-C"
     writer = resumed(tmp_path, tmp_path / "nights" / "2026-11-21-lab.json", night, jobs)
     script = Script()
-    night = NightRun(played(jobs, script, writer), writer, Output(tmp_path), lambda _: None, 0.0).go()
+    night = play(jobs, script, writer)
     assert states(night) == "dddd" and night.error is None and len(script.calls) == 4
     assert [len(cell.attempts) for cell in night.cells] == [1, 2, 1, 1]
 
@@ -253,30 +240,20 @@ def test_what_is_measured_after_a_failure_is_announced_and_other_reasons_are_sai
     broken, other, said = DutError("no answer", "look at it"), DutError("another", "do"), list[str]()
     night_of(tmp_path, Script(runs=[broken, broken, other, ON]), say=said.append)
     assert sum(line.startswith("cell ") for line in said) == 4, "each was begun"
-    assert [line for line in said if line.startswith("  ") and "Mpps" not in line and "pps" not in line] == [
-        f"  {broken}",
-        "  failed for the same reason",
-        f"  {other}",
-    ]
+    reasons = [line for line in said if line.startswith("  ") and "pps" not in line]
+    assert reasons == [f"  {broken}", "  failed for the same reason", f"  {other}"]
 
 
 @pytest.mark.parametrize(("complete", "left"), [(True, (2, 3)), (False, (1, 2, 3))])
-def test_a_cell_in_flight_counts_if_its_document_was_finished(
-    tmp_path: Path, complete: bool, left: tuple[int, ...]
-) -> None:
+def test_a_cell_in_flight_counts_if_its_run_finished(tmp_path: Path, complete: bool, left: tuple[int, ...]) -> None:
     """Its runner may have been killed between the two files."""
     jobs = jobs_of()
     with pytest.raises(Interrupted):
-        night_of(
-            tmp_path,
-            Script(runs=[ON, ON, Interrupted("Ctrl-C", 130)] if complete else [ON, Interrupted("x", 130)]),
-            jobs,
-        )
+        night_of(tmp_path, Script(runs=[*[ON] * (1 + complete), Interrupted("Ctrl-C", 130)]), jobs)
     (night,) = load_nights(tmp_path, pytest.fail)
     path = tmp_path / "nights" / "2026-11-21-lab.json"
-    killed = replace(
-        night.cells[1], state=CellState.RUNNING, attempts=(replace(night.cells[1].attempts[0], error=None, code=0),)
-    )
+    begun = replace(night.cells[1].attempts[0], error=None, code=0)
+    killed = replace(night.cells[1], state=CellState.RUNNING, attempts=(begun,))
     again = resumed(tmp_path, path, night.with_cell(1, killed), jobs).night
     assert again.left == left
     assert complete or again.cells[1].attempts[0].error == "its runner was killed"
@@ -302,9 +279,7 @@ def test_how_long_a_night_takes() -> None:
 
 
 @pytest.mark.parametrize("name", ["own.yaml", "one.yaml"])
-def test_a_zoom_that_a_file_still_asks_for_costs_no_night(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_zoom_that_a_file_asks_for_costs_no_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
     (tmp_path / "own.yaml").write_text(f"plan: {{ramp_duration: 60s}}\n{text}")
     (tmp_path / "one.yaml").write_text("plan: {hold: 9s}\nduts: [own]\nmodes: [64b]\ndirections: [uni]\n")
@@ -330,9 +305,7 @@ def test_a_simulated_cell_has_noise_of_its_own_each_night(tmp_path: Path) -> Non
 
 
 def test_globs_choose_cells() -> None:
-    assert [str(job.cell) for job in jobs_of(only=["*64b uni*", "*imix bidir*"])] == [
-        "lab-linux var2-64b uni",
-        "lab-linux var2-imix bidir",
-    ]
+    chosen = [str(job.cell) for job in jobs_of(only=["*64b uni*", "*imix bidir*"])]
+    assert chosen == ["lab-linux var2-64b uni", "lab-linux var2-imix bidir"]
     with pytest.raises(ConfigError, match="no cell of lab matches x"):
         jobs_of(only=["x"])

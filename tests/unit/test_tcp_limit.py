@@ -61,9 +61,8 @@ DROPS = Path(retransmits=100, drops=80)
 ALL = {"client": (0.2, 0.9), "server": (0.2, 0.9), "dut": (0.2, 0.9)}
 QUEUED = Path(bps=80e6, rtt_s=0.004, cores=ALL, in_flight=1000)
 FULL_CORES, SLEEPS = dict.fromkeys(ALL, (0.2, 0.99)), {"server": (0.01, 0.02, 0.12)}
-SLEEPS_BESIDE = replace(
-    QUEUED, cores=FULL_CORES, packets=0.4, threads=SLEEPS
-)  # more would be carried without other work
+SLEEPS_BESIDE = replace(QUEUED, cores=FULL_CORES, packets=0.4, threads=SLEEPS)
+"""More would be carried without other work."""
 LOADED = Path(bps=80e6, cores=busy(0.9, 0.9, 0.99), packets=0.2)
 ON_SHARED = Path(bps=80e6, cores=dict.fromkeys(ALL, (0.99, 0.2)))
 ALONE = Path(bps=80e6, cores={"dut": (0.3, 0.99)})
@@ -156,9 +155,7 @@ def test_pppoe_takes_eight_bytes_of_each_frame() -> None:
         (TcpEnvironment(), "foreign-load", "other work"),
     ],
 )
-def test_run_delay_on_a_core_that_hosts_share_is_laid_to_no_other_work(
-    setup: TcpEnvironment, code: str, words: str
-) -> None:
+def test_run_delay_on_a_shared_core_is_laid_to_no_other_work(setup: TcpEnvironment, code: str, words: str) -> None:
     found = verdict(Path(threads={"client": (0.1, 0.3, 0.12)}), setup=setup)
     (said,) = [one for one in found.warnings if "waited for a CPU" in one.text]
     assert said.code == code and words in said.text
@@ -247,18 +244,14 @@ def test_nothing_measured_nothing_said() -> None:
 
 @settings(max_examples=scaled(100, 10))
 @given(busy=st.floats(0, 0.94), bps=st.floats(1e6, 8e8), ceiling=st.floats(2e9, 4e10), waiting=st.floats(0, 0.05))
-def test_without_evidence_against_it_the_dut_is_never_blamed(
-    busy: float, bps: float, ceiling: float, waiting: float
-) -> None:
+def test_without_evidence_the_dut_is_never_blamed(busy: float, bps: float, ceiling: float, waiting: float) -> None:
     path = Path(bps=bps, cores={"dut": (busy,)}, threads={"client": (0.1, 0.3, waiting)})
     for setup in (TcpEnvironment(), SHARED, APART, GIGABIT):
         assert verdict(path, setup=setup, ceiling=Path(bps=ceiling)).limit is not DUT
 
 
 @pytest.mark.parametrize(("ticks", "limit"), [(1.0, DUT), (0.5, UNKNOWN)])
-def test_a_virtual_machine_is_read_around_the_leg_and_judged_by_the_time_that_payload_flowed(
-    ticks: float, limit: TcpLimit
-) -> None:
+def test_a_virtual_machine_is_judged_by_the_time_that_payload_flowed(ticks: float, limit: TcpLimit) -> None:
     """ticks: share of the time that its clock counts."""
     setup = replace(APART, dut_is_guest=True)
     result = make_tcp_result(Path(bps=80e6, cores={"dut": (1.0,)}), legs=FORWARD, setup=setup)
@@ -270,7 +263,5 @@ def test_a_virtual_machine_is_read_around_the_leg_and_judged_by_the_time_that_pa
     end = replace(end, t_s=end.t_s + 0.6, observation=replace(end.observation, at_s=511.2, cpus=(after,)))
     (flow,) = replace(result, legs=(replace(leg, dut=(begin, end)),)).flows
     assert flow.verdict.limit is limit and len(flow.shares["dut"].cpus) == int(ticks)
-    unread = [one.text for one in flow.verdict.warnings if one.code == "dut-unread"]
-    assert [text.partition(",")[0] for text in unread] == (
-        ["the guest's CPU times run at another pace than the clock"] if limit is UNKNOWN else []
-    )
+    unread = [one.text.partition(",")[0] for one in flow.verdict.warnings if one.code == "dut-unread"]
+    assert unread == ["the guest's CPU times run at another pace than the clock"] * (limit is UNKNOWN)

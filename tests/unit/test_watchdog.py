@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,8 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.close()
+    with closing(Server()) as server:
+        yield server
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
@@ -128,12 +128,8 @@ def _ignores(pid: int) -> bool:
 
 def test_a_second_try_reaches_a_server_that_missed_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "TIMEOUT_MS", 1000)
-    server = Server(deaf=1)
-    try:
-        assert watchdog.silence({**WATCHED, "rpc_port": server.port})
-        assert len(server.heard) == 1
-    finally:
-        server.close()
+    with closing(Server(deaf=1)) as server:
+        assert watchdog.silence({**WATCHED, "rpc_port": server.port}) and len(server.heard) == 1
 
 
 def test_a_server_that_is_gone_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
