@@ -1,4 +1,4 @@
-"""What the page draws with: colours and looks that no one mistakes for one another, and the plotting library."""
+"""Parts that the page draws with: colours and looks that no one mistakes for one another, and the plotting library."""
 
 from __future__ import annotations
 

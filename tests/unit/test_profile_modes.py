@@ -26,29 +26,42 @@ def sized(frame_bytes: int, pps: float) -> Stream:
     return Stream(PACKET[:42].ljust(frame_bytes - 4, b"x"), pps)
 
 
-def variable(name: str, count: int, op: str = "inc", step: int = 1) -> dict[str, object]:
+Instruction = dict[str, Any]
+
+
+def flow_var(op: str, low: int, high: int, step: int = 1, size: int = 2, **more: Any) -> Instruction:
+    """A variable v that begins at its first value, or counting down at its last one."""
+    values = {"init_value": high if op == "dec" else low, "min_value": low, "max_value": high, "step": step}
+    return {"type": "flow_var", "name": "v", "size": size, "op": op, **values, **more}
+
+
+def listed(op: str, step: int, *values: int) -> Instruction:
+    return {"type": "flow_var", "name": "v", "size": 2, "op": op, "step": step, "value_list": list(values)}
+
+
+def variable(name: str, count: int, op: str = "inc", step: int = 1) -> Instruction:
     """A variable of so many values from 1000 on, or down to it."""
-    first, last = 1000, 999 + count
-    values = {"init_value": last if op == "dec" else first, "min_value": first, "max_value": last}
-    return {"type": "flow_var", "name": name, "size": 4, "op": op, "step": step, **values}
+    return flow_var(op, 1000, 999 + count, step, size=4, name=name)
 
 
-def pairs_of(port_min: int, port_max: int, **more: int) -> tuple[dict[str, object], ...]:
-    """A program that steps through 251 addresses, each with these ports."""
-    pair = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 251, "port_min": port_min}
+def pairs_of(ip_max: int, port_min: int, port_max: int, **more: int) -> tuple[Instruction, ...]:
+    """A program that steps through so many addresses, each with these ports."""
+    pair = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": ip_max, "port_min": port_min}
     return {**pair, "port_max": port_max, **more}, write("t.ip", SOURCE), write("t.port", SPORT)
 
 
-def write(name: str, offset: int, add: int = 0) -> dict[str, object]:
+def write(name: str, offset: int, add: int = 0) -> Instruction:
     return {"type": "write_flow_var", "name": name, "pkt_offset": offset, "add_value": add, "is_big_endian": True}
 
 
-def two(first: int, second: int, offset: int, op: str = "inc") -> tuple[dict[str, object], ...]:
+WRITE = write("v", SPORT)
+
+
+def two(first: int, second: int, offset: int, op: str = "inc") -> tuple[Instruction, ...]:
     """A program of two variables of so many values, one at the source and the other at this offset."""
     return variable("a", first, op), variable("b", second), write("a", SOURCE), write("b", offset)
 
 
-LISTED = {"type": "flow_var", "name": "a", "size": 2, "op": "inc", "step": 1, "value_list": [1, 2, 2, 3]}
 NAMES = {name: mode.name for mode in LISTED_MODES for name in (mode.name, *mode.aliases)}
 
 
@@ -130,12 +143,12 @@ def test_the_mix_is_said_as_it_is_written() -> None:
         (two(251, 10, SPORT - 2, op="random"), FlowCount(2510, False), "random times counted"),
         ((variable("a", 1 << 20), write("a", SOURCE)), FlowCount(1 << 20, True), "too many to look at: by arithmetic"),
         (two(1 << 20, 3, SOURCE + 2), FlowCount(3 << 20, False), "one overwrites the other: a bound"),
-        ((LISTED, write("a", SPORT)), FlowCount(3, True), "a list with a value twice"),
-        (pairs_of(1234, 65500), FlowCount(251 * 64267, True), "every address with every port"),
-        (pairs_of(1, 9, limit_flows=1000), FlowCount(1000, True), "a tuple with a limit"),
+        ((listed("inc", 1, 1, 2, 2, 3), WRITE), FlowCount(3, True), "a list with a value twice"),
+        (pairs_of(251, 1234, 65500), FlowCount(251 * 64267, True), "every address with every port"),
+        (pairs_of(251, 1, 9, limit_flows=1000), FlowCount(1000, True), "a tuple with a limit"),
     ],
 )
-def test_flows(program: tuple[dict[str, object], ...], expected: FlowCount, why: str) -> None:
+def test_flows(program: tuple[Instruction, ...], expected: FlowCount, why: str) -> None:
     assert Stream(PACKET, 1.0, tuple(program)).flows == expected, why
 
 
@@ -163,52 +176,35 @@ def test_the_digest_knows_traffic_by_what_it_is() -> None:
         assert other.digest != base.digest
 
 
-def run(instructions: list[dict[str, Any]], count: int, offset: int, size: int) -> list[int]:
+def run(instructions: list[Instruction], count: int, offset: int, size: int) -> list[int]:
     frames = islice(Program(instructions).run(PACKET), count)
     return [int.from_bytes(frame[offset : offset + size], "big") for frame in frames]
-
-
-def flow_var(op: str, low: int, high: int, step: int = 1, first: int | None = None, size: int = 2) -> dict[str, Any]:
-    start = first if first is not None else (high if op == "dec" else low)
-    return {"type": "flow_var", "name": "v", "size": size, "op": op, "step": step, "init_value": start,
-            "min_value": low, "max_value": high}  # fmt: skip
-
-
-WRITE = {"type": "write_flow_var", "name": "v", "pkt_offset": 34, "add_value": 0, "is_big_endian": True}
 
 
 @pytest.mark.parametrize(
     ("variable", "values", "why"),
     [
         (flow_var("inc", 5, 7), [5, 6, 7, 5], "the first packet has the initial value"),
-        (flow_var("inc", 5, 7, first=6), [6, 7, 5, 6], "which need not be the least"),
+        (flow_var("inc", 5, 7, init_value=6), [6, 7, 5, 6], "which need not be the least"),
         (flow_var("dec", 5, 7), [7, 6, 5, 7], "down, and around"),
         (flow_var("inc", 0, 9, step=4), [0, 4, 8, 0], "10 values and a step of 4: the range becomes 12"),
         (flow_var("dec", 10, 19, step=4), [19, 15, 11, 19], "the same downwards"),
-        ({"type": "flow_var", "name": "v", "size": 2, "op": "inc", "step": 2, "value_list": [1, 2, 3]},
-         [1, 3, 2, 1], "a list, every second"),
-        ({"type": "flow_var", "name": "v", "size": 2, "op": "dec", "step": 1, "value_list": [1, 2, 3]},
-         [3, 2, 1, 3], "a list, backwards from its end"),
+        (listed("inc", 2, 1, 2, 3), [1, 3, 2, 1], "a list, every second"),
+        (listed("dec", 1, 1, 2, 3), [3, 2, 1, 3], "a list, backwards from its end"),
     ],
-)  # fmt: skip
-def test_values(variable: dict[str, Any], values: list[int], why: str) -> None:
+)
+def test_values(variable: Instruction, values: list[int], why: str) -> None:
     assert run([variable, WRITE], 4, 34, 2) == values, why
 
 
 def test_a_tuple_steps_its_port_when_its_addresses_are_through() -> None:
-    program = [
-        {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 3, "port_min": 10, "port_max": 11},
-        {"type": "write_flow_var", "name": "t.ip", "pkt_offset": 26, "add_value": 0, "is_big_endian": True},
-        {"type": "write_flow_var", "name": "t.port", "pkt_offset": 34, "add_value": 0, "is_big_endian": True},
-    ]
+    program = [*pairs_of(3, 10, 11)]
     assert run(program, 7, 26, 4) == [1, 2, 3, 1, 2, 3, 1]
     assert run(program, 7, 34, 2) == [10, 10, 10, 11, 11, 11, 10]
 
 
 def test_a_flow_limit_starts_a_tuple_over() -> None:
-    variable = {"type": "tuple_flow_var", "name": "v", "ip_min": 1, "ip_max": 9, "port_min": 7, "port_max": 8}
-    program = [{**variable, "limit_flows": 3}, {**WRITE, "name": "v.ip"}]
-    assert run(program, 7, 34, 4) == [1, 2, 3, 1, 2, 3, 1]
+    assert run([*pairs_of(9, 7, 8, limit_flows=3)], 7, 26, 4) == [1, 2, 3, 1, 2, 3, 1]
 
 
 def test_random_stays_in_its_range_and_repeats_with_its_seed() -> None:
@@ -232,7 +228,7 @@ def test_writes_add_mask_shift_and_turn_bytes() -> None:
     mask = {"type": "write_mask_flow_var", "name": "v", "pkt_offset": 34, "pkt_cast_size": 2, "mask": 0x00F0,
             "shift": 4, "add_value": 0, "is_big_endian": True}  # fmt: skip
     assert run([variable, mask], 1, 34, 2) == [0x0421]
-    upper = {**flow_var("inc", 0x0102030405060708, 0x0102030405060709, size=8), "name": "v"}
+    upper = flow_var("inc", 0x0102030405060708, 0x0102030405060709, size=8)
     assert run([upper, {**mask, "mask": 0xFFFF, "shift": -8}], 1, 34, 2) == [0x0203], "of 64 bits the upper half"
     little = {**mask, "mask": 0xFFFFFFFF, "shift": 0, "is_big_endian": False}
     assert run([upper, little], 1, 34, 4) == [0x08070605], "as wide as the variable, of the lower half"
@@ -268,7 +264,7 @@ def test_hardware_checksums_cover_the_pseudo_header() -> None:
         ({"type": "flow_var_rand_limit", "name": "v", "next_var": "w"}, "next_var"),
     ],
 )
-def test_what_it_cannot_do_it_says(instruction: dict[str, Any], said: str) -> None:
+def test_what_it_cannot_do_it_says(instruction: Instruction, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Program([instruction])
 
@@ -281,10 +277,9 @@ def test_what_it_cannot_do_it_says(instruction: dict[str, Any], said: str) -> No
     )
 )
 def test_flow_counts_agree_with_looking_at_every_packet(variables: list[tuple[int, str, int, int]]) -> None:
-    program: list[dict[str, Any]] = []
+    program: list[Instruction] = []
     for number, (count, op, step, offset) in enumerate(variables):
-        program.append({**flow_var(op, 100, 99 + count, step, size=4), "name": f"v{number}"})
-        program.append({**WRITE, "name": f"v{number}", "pkt_offset": offset})
+        program += [variable(f"v{number}", count, op, step), write(f"v{number}", offset)]
     tuple5 = find_tuple5(PACKET)
     seen = {tuple5.of(frame) for frame in islice(Program(program).run(PACKET), 800)}
     counted = Stream(PACKET, 1.0, tuple(program)).flows
@@ -293,8 +288,7 @@ def test_flow_counts_agree_with_looking_at_every_packet(variables: list[tuple[in
 
 def test_what_varies_is_told_as_it_is_sent() -> None:
     def told(size: int, high: int, add: int) -> tuple[str, ...]:
-        write = {**WRITE, "pkt_offset": 26, "add_value": add}
-        return Stream(PACKET, 1.0, (flow_var("inc", 1, high, size=size), write)).varied
+        return Stream(PACKET, 1.0, (flow_var("inc", 1, high, size=size), write("v", SOURCE, add))).varied
 
     assert told(4, 254, 0x10000000) == ("IP.src 16.0.0.1 to 16.0.0.254, inc",)
     assert told(8, 1 << 40, 0) == (f"bytes 26 to 33 1 to {1 << 40}, inc",)  # both addresses, and no single one

@@ -138,8 +138,9 @@ def test_where_even_the_lowest_rate_loses_no_rate_is_the_duts(share: float, limi
 @pytest.mark.parametrize("share", [0.002, 0.02, 0.3])
 def test_a_target_offered_at_once_that_loses_about_as_much_as_the_warm_up_is_no_limit(share: float) -> None:
     plan = make_plan(kind="saturate")
-    outcome = simulate(plan, World(back_loss=share))
-    (result,) = analyse(plan, outcome.samples).directions
+    analysis = analyse(plan, simulate(plan, World(back_loss=share)).samples)
+    (result,) = analysis.directions
+    assert codes(analysis) == [], "loss from the start is a doubt of a ramp only"
     assert result.limit is Limit.UNKNOWN and "in the warm-up, and not much more now" in result.reasons[1]
     assert result.maximum_pps == pytest.approx((1 - share) * plan.offers[0].target_pps, rel=0.01)
     (limited,) = analyse(plan, simulate(plan, World(back_loss=share, capacity_pps=700e3)).samples).directions
