@@ -12,12 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 # 60 bytes of Ethernet, IPv4 and UDP
-PACKET = (
-    bytes.fromhex(
-        "02000000010100000002000008004500002e0001000040113ab7100000043000000404010 00c001a0000".replace(" ", "")
-    )
-    + b"x" * 18
-)
+PACKET = bytes.fromhex("02000000010100000002000008004500002e0001000040113ab710000004300000040401000c001a0000")
+PACKET += b"x" * 18
 SESSION = "$session"
 
 
@@ -31,6 +27,10 @@ class Call:
     keep: str | None = None
 
 
+def packet(frame: bytes) -> dict[str, str]:
+    return {"binary": base64.b64encode(frame).decode(), "meta": ""}
+
+
 def stream(**changes: Any) -> dict[str, Any]:
     """A continuous stream of 1 packet/s, with changes."""
     return {
@@ -42,7 +42,7 @@ def stream(**changes: Any) -> dict[str, Any]:
         "isg": 0,
         "core_id": -1,
         "mode": {"type": "continuous", "rate": {"type": "pps", "value": 1}},
-        "packet": {"binary": base64.b64encode(PACKET).decode(), "meta": ""},
+        "packet": packet(PACKET),
         "vm": {"instructions": []},
         "flow_stats": {"enabled": False},
         "next_stream_id": -1,
@@ -50,8 +50,8 @@ def stream(**changes: Any) -> dict[str, Any]:
     }
 
 
-def rate(kind: str, value: Any) -> dict[str, Any]:
-    return stream(mode={"type": "continuous", "rate": {"type": kind, "value": value}})
+def rate(kind: str, value: Any, **changes: Any) -> dict[str, Any]:
+    return stream(mode={"type": "continuous", "rate": {"type": kind, "value": value}}, **changes)
 
 
 def single_burst(pkts: Any, pps: float, **changes: Any) -> dict[str, Any]:
@@ -60,32 +60,16 @@ def single_burst(pkts: Any, pps: float, **changes: Any) -> dict[str, Any]:
 
 
 def multi_burst(pkts: Any, count: Any, ibg: Any, **changes: Any) -> dict[str, Any]:
-    mode = {
-        "type": "multi_burst",
-        "pkts_per_burst": pkts,
-        "count": count,
-        "ibg": ibg,
-        "rate": {"type": "pps", "value": 1000},
-    }
-    return stream(mode=mode, **changes)
+    mode = {"type": "multi_burst", "pkts_per_burst": pkts, "count": count, "ibg": ibg}
+    return stream(mode={**mode, "rate": {"type": "pps", "value": 1000}}, **changes)
 
 
 def vm(*instructions: Mapping[str, Any]) -> dict[str, Any]:
     return stream(vm={"instructions": [dict(one) for one in instructions]})
 
 
-VAR = {
-    "type": "flow_var",
-    "name": "v",
-    "size": 4,
-    "op": "inc",
-    "step": 1,
-    "init_value": 1,
-    "min_value": 1,
-    "max_value": 9,
-    "split_to_cores": True,
-    "next_var": None,
-}
+VAR = {"type": "flow_var", "name": "v", "size": 4, "op": "inc", "step": 1, "split_to_cores": True, "next_var": None}
+VAR |= {"init_value": 1, "min_value": 1, "max_value": 9}
 WRITE = {"type": "write_flow_var", "name": "v", "pkt_offset": 26, "add_value": 0, "is_big_endian": True}
 
 
@@ -104,8 +88,23 @@ def start(about: str, kind: str, value: Any, op: str = "abs", **changes: Any) ->
     return own(about, "start_traffic", **{**params, **changes})
 
 
-def update(about: str, kind: str, op: str, value: Any, **changes: Any) -> Call:
-    return own(about, "update_traffic", mul={"type": kind, "op": op, "value": value}, force=False, **changes)
+def update(about: str, kind: str, op: str, value: Any, force: bool = False) -> Call:
+    return own(about, "update_traffic", mul={"type": kind, "op": op, "value": value}, force=force)
+
+
+def update_streams(about: str, stream_ids: list[int]) -> Call:
+    mul = {"type": "pps", "op": "abs", "value": 1}
+    return own(about, "update_streams", mul=mul, force=False, stream_ids=stream_ids)
+
+
+def promiscuous(about: str, enabled: bool) -> Call:
+    attr = {"promiscuous": {"enabled": enabled}}
+    return Call(about, "set_port_attr", {"port_id": 0, "handler": "$h0", "attr": attr})
+
+
+def acquire(about: str, port: int = 0, user: str = "me", session: Any = SESSION, keep: str | None = None) -> Call:
+    params = {"port_id": port, "user": user, "force": False, "session_id": session}
+    return Call(about, "acquire", params, keep)
 
 
 GENERAL = [
@@ -172,26 +171,18 @@ PORTS = [
     Call("release without a handler", "release", {"port_id": 0}),
     Call("streams of a free port", "get_stream_list", {"port_id": 0, "profile_id": "_"}),
     Call("acquire without a session", "acquire", {"port_id": 0, "user": "me", "force": False}),
-    Call("acquire", "acquire", {"port_id": 0, "user": "me", "force": False, "session_id": SESSION}, keep="$h0"),
-    Call("acquire again", "acquire", {"port_id": 0, "user": "me", "force": False, "session_id": SESSION}),
-    Call("acquire from another session", "acquire", {"port_id": 0, "user": "me", "force": False, "session_id": 9}),
-    Call("acquire as another user", "acquire", {"port_id": 0, "user": "you", "force": False, "session_id": 9}),
+    acquire("acquire", keep="$h0"),
+    acquire("acquire again"),
+    acquire("acquire from another session", session=9),
+    acquire("acquire as another user", user="you", session=9),
     Call("owner of an owned port", "get_owner", {"port_id": 0}),
     Call("shutdown by another user", "shutdown", {"user": "you", "force": False}),
-    Call(
-        "acquire the other port", "acquire", {"port_id": 1, "user": "me", "force": False, "session_id": SESSION}, "$h1"
-    ),
+    acquire("acquire the other port", port=1, keep="$h1"),
     Call("events after acquiring", "get_async_events", {"session_id": SESSION}),
     Call("the wrong handler", "remove_all_streams", {"port_id": 0, "handler": "no", "profile_id": "_"}),
-    Call(
-        "promiscuous on", "set_port_attr", {"port_id": 0, "handler": "$h0", "attr": {"promiscuous": {"enabled": True}}}
-    ),
+    promiscuous("promiscuous on", True),
     Call("promiscuous shows", "get_port_status", {"port_id": 0, "block": False}),
-    Call(
-        "promiscuous off",
-        "set_port_attr",
-        {"port_id": 0, "handler": "$h0", "attr": {"promiscuous": {"enabled": False}}},
-    ),
+    promiscuous("promiscuous off", False),
     Call("promiscuous of the wrong type", "set_port_attr", {"port_id": 0, "attr": {"promiscuous": {"enabled": 1}}}),
     Call("promiscuous without a value", "set_port_attr", {"port_id": 0, "attr": {"promiscuous": {}}}),
     Call("an unknown attribute", "set_port_attr", {"port_id": 0, "attr": {"colour": {"red": True}}}),
@@ -264,8 +255,8 @@ STREAMS = [
     add("a gap below zero", 2, stream(isg=-1)),
     add("next of the wrong type", 2, stream(next_stream_id="x")),
     add("a core that is none", 2, stream(core_id=7)),
-    add("a packet of 13 bytes", 2, stream(packet={"binary": base64.b64encode(b"x" * 13).decode(), "meta": ""})),
-    add("a packet of 9300 bytes", 2, stream(packet={"binary": base64.b64encode(b"x" * 9300).decode(), "meta": ""})),
+    add("a packet of 13 bytes", 2, stream(packet=packet(b"x" * 13))),
+    add("a packet of 9300 bytes", 2, stream(packet=packet(b"x" * 9300))),
     add("a packet that is no base64", 2, stream(packet={"binary": "!!", "meta": ""})),
     add("a packet without meta", 2, stream(packet={"binary": base64.b64encode(PACKET).decode()})),
     add("a program that is none", 2, stream(vm={})),
@@ -323,15 +314,8 @@ PROGRAMS = [
 ]
 
 TRAFFIC = [
-    add("two streams, the first", 1, stream(mode={"type": "continuous", "rate": {"type": "pps", "value": 3}})),
-    add(
-        "two streams, the second",
-        2,
-        stream(
-            mode={"type": "continuous", "rate": {"type": "bps_L2", "value": 1e6}},
-            packet={"binary": base64.b64encode(PACKET + bytes(500)).decode(), "meta": ""},
-        ),
-    ),
+    add("two streams, the first", 1, rate("pps", 3)),
+    add("two streams, the second", 2, rate("bps_L2", 1e6, packet=packet(PACKET + bytes(500)))),
     own("validate two streams", "validate"),
     start("more than the line", "percentage", 101),
     start("much more than the line", "bps", 100e9),
@@ -348,7 +332,7 @@ TRAFFIC = [
     start("in the past", "pps", 100, start_at_ts=0.001),
     start("in an unknown profile", "pps", 100, profile_id="nix"),
     start("without duration", "pps", 100, duration=None),
-    own("update while idle", "update_traffic", mul={"type": "pps", "op": "abs", "value": 1}, force=False),
+    update("update while idle", "pps", "abs", 1),
     own("pause while idle", "pause_traffic"),
     own("resume while idle", "resume_traffic"),
     own("stop while idle", "stop_traffic"),
@@ -380,21 +364,9 @@ TRAFFIC = [
     update("to more than the line", "percentage", "abs", 120),
     update("an unknown operation", "pps", "mul", 3),
     update("without a value", "pps", "abs", None),
-    own("a factor by force", "update_traffic", mul={"type": "raw", "op": "abs", "value": 1}, force=True),
-    own(
-        "update no single stream",
-        "update_streams",
-        mul={"type": "pps", "op": "abs", "value": 1},
-        force=False,
-        stream_ids=[],
-    ),
-    own(
-        "update an unknown stream",
-        "update_streams",
-        mul={"type": "pps", "op": "abs", "value": 1},
-        force=False,
-        stream_ids=[8],
-    ),
+    update("a factor by force", "raw", "abs", 1, force=True),
+    update_streams("update no single stream", []),
+    update_streams("update an unknown stream", [8]),
     own("pause no single stream", "pause_streams", stream_ids=[]),
     own("resume an unknown stream", "resume_streams", stream_ids=[8]),
     own("pause", "pause_traffic"),
