@@ -72,9 +72,12 @@ class World:
     seed: int = 1
 
     def capacity(self, direction: Direction) -> float:
-        if isinstance(self.capacity_pps, Mapping):
-            return self.capacity_pps.get(str(direction), math.inf)
-        return self.capacity_pps
+        return _value_of(self.capacity_pps, str(direction))
+
+
+def _value_of(figure: float | Mapping[Any, float], key: Any, otherwise: float = math.inf) -> float:
+    """A figure of a World for one direction or port, if it is not the same for all."""
+    return figure.get(key, otherwise) if isinstance(figure, Mapping) else figure
 
 
 @dataclass
@@ -171,7 +174,7 @@ class SimulatedGenerator:
         port, cpu = self._ports[number], self.world.cpu_at_full_percent
         offer = next((one for one in self.plan.offers if number == one.direction.tx), self.plan.offers[0])
         size = offer.mean_frame_bytes
-        at_full = cpu.get(number, 40.0) if isinstance(cpu, Mapping) else cpu
+        at_full = None if cpu is None else _value_of(cpu, number, 40.0)
         return PortCounters(
             t_s=self.clock.now_s,
             opackets=port.opackets,
@@ -207,8 +210,7 @@ class SimulatedGenerator:
     def _send(self, number: int, seconds: float) -> int:
         port = self._ports[number]
         wanted = self.rates.get(number, 0.0) * seconds + port.owed
-        limit = self.world.tx_limit_pps
-        most = (limit.get(number, math.inf) if isinstance(limit, Mapping) else limit) * seconds
+        most = _value_of(self.world.tx_limit_pps, number) * seconds
         if wanted > most:
             self._queue_full[number] += int(wanted - most)
             wanted = most
@@ -232,8 +234,7 @@ class SimulatedGenerator:
         arrived = self._flying[direction] + forwarded - stays
         arrived += round(arrived * self.world.duplicated) - round(arrived * self.world.back_loss)
         self._flying[direction] = stays
-        limit = self.world.rx_limit_pps
-        most = (limit.get(direction.rx, math.inf) if isinstance(limit, Mapping) else limit) * seconds
+        most = _value_of(self.world.rx_limit_pps, direction.rx) * seconds
         if arrived > most:
             port.ierrors += 0 if self.world.rx_silent else arrived - int(most)
             arrived = int(most)
