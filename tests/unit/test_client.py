@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,24 +10,12 @@ import pytest
 import scapy
 import yaml
 import zmq
+from verbs import python
 
 from trexbench.core.errors import GeneratorError
 from trexbench.generator.trex.client import TREX_DIR_VARIABLE, load_client
 
 pytestmark = pytest.mark.portable
-
-REPOSITORY = Path(__file__).parents[2]
-
-
-def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter: what is loaded in this one would hide what the code needs."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def test_it_is_the_client_of_trex_v3() -> None:

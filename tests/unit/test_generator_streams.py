@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from test_generator_trex import BENCH, VAR2, Bench, ask
 
 from trexbench.core.errors import GeneratorError
-from trexbench.core.load.sample import StreamCounters
+from trexbench.core.load.sample import Reading, StreamCounters
 from trexbench.generator.trex.client import load_client
+from trexbench.generator.trex.ports import TrexGenerator
 from trexbench.generator.trex.streams import MOST_COUNTED, PortStreams, count_streams
 from trexbench.stlserver.engine import MARKS, EngineError, StreamSpec
 from trexbench.stlserver.state.groups import CountedGroup
@@ -37,6 +39,17 @@ def bench() -> Any:
     bench = Bench()
     with bench.server:
         yield bench
+
+
+def after_a_second(bench: Bench, generator: TrexGenerator, pps: float, ports: Sequence[int] = (0, 1)) -> Reading:
+    generator.start(dict.fromkeys(ports, pps), 5)
+    bench.clock.now_s += 1
+    return generator.read()
+
+
+def groups_in_use(bench: Bench) -> list[int]:
+    found: list[int] = ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"]
+    return found
 
 
 def test_every_stream_of_every_port_is_counted(bench: Bench) -> None:
@@ -65,65 +78,48 @@ def test_every_stream_of_every_port_is_counted(bench: Bench) -> None:
 def test_a_direction_alone_and_the_next_run_have_groups_of_their_own(bench: Bench) -> None:
     with bench.connect() as generator:
         generator.load(BENCH, IMIX, (0, 1))
-        generator.start({0: 1000.0}, 5)
-        bench.clock.now_s += 1
+        after_a_second(bench, generator, 1000.0, (0,))
         generator.stop()
         generator.load(BENCH, VAR2, (0,))
         assert generator.read().streams == {0: StreamCounters(1.0, (0,))}
-        assert len(ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"]) == 1
+        assert len(groups_in_use(bench)) == 1
 
 
 def test_tagged_frames_beside_them_are_in_no_stream_and_end_the_counts(bench: Bench) -> None:
     with bench.connect() as generator:
         generator.load(BENCH, IMIX, (0, 1))
         generator.tag({0: 48.0, 1: 48.0})
-        generator.start({0: 480.0, 1: 480.0}, 5)
-        bench.clock.now_s += 1
-        found = generator.read()
+        found = after_a_second(bench, generator, 480.0)
         assert found.streams == {} and found.latency[0].received == 48
 
 
-@pytest.mark.parametrize(("step", "sent"), [(1, (500, 500)), (0, None)])
+@pytest.mark.parametrize(("step", "counted"), [(1, True), (0, False)])
 def test_a_profiles_own_groups_are_used_if_each_stream_has_another(
-    bench: Bench, tmp_path: Path, step: int, sent: Any
+    bench: Bench, tmp_path: Path, step: int, counted: bool
 ) -> None:
     """Numbers as in TRex's udp_1pkt_multi_stream.py, which both ports have in common."""
     path = tmp_path / "own.py"
     path.write_text(SHARED.replace("STEP", str(step)))
     with bench.connect() as generator:
         generator.load(path, {}, (0, 1))
-        assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == [12, 13, 14][: 2 + step]
-        generator.start({0: 1000.0, 1: 1000.0}, 5)
-        bench.clock.now_s += 1
-        streams = generator.read().streams
-        if sent is None:
-            assert streams == {}
-        else:
-            assert [streams[port].sent for port in (0, 1)] == [sent, sent]
-            assert [streams[port].received_by(1 - port) for port in (0, 1)] == [sent, sent]
+        assert groups_in_use(bench) == [12, 13, 14][: 2 + step]
+        streams = after_a_second(bench, generator, 1000.0).streams
+        counts = [(one.sent, one.received_by(1 - port)) for port, one in streams.items()]
+        assert counts == ([((500, 500), (500, 500))] * 2 if counted else [])
 
 
-class PlainOnly:
-    """Refuses the marks of one port."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-
-    def __call__(self, port: int, stream: StreamSpec) -> None:
-        if port == self.port and stream.mark is not None:
+@pytest.mark.parametrize("refusing", [0, 1])
+def test_a_server_that_refuses_them_gets_plain_streams_on_all_ports(bench: Bench, refusing: int) -> None:
+    def check(port: int, stream: StreamSpec) -> None:
+        if port == refusing and stream.mark is not None:
             raise EngineError("its field engine writes byte 18")
 
-
-@pytest.mark.parametrize("port", [0, 1])
-def test_a_server_that_refuses_them_gets_plain_streams_on_all_ports(bench: Bench, port: int) -> None:
-    bench.engine.check = PlainOnly(port)  # type: ignore[method-assign]
+    bench.engine.check = check  # type: ignore[method-assign]
     with bench.connect() as generator:
         generator.load(BENCH, IMIX, (0, 1))
         assert "writes byte 18" in generator.facts()["streams_not_counted"]
-        assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == []
-        generator.start({0: 480.0, 1: 480.0}, 5)
-        bench.clock.now_s += 1
-        found = generator.read()
+        assert groups_in_use(bench) == []
+        found = after_a_second(bench, generator, 480.0)
         assert found.streams == {} and found.ports[0].opackets == found.ports[1].ipackets == 480
 
 
@@ -132,9 +128,7 @@ def test_counters_that_others_hold_cost_the_counts_and_not_the_start(bench: Benc
         generator.load(BENCH, IMIX, (0, 1))
         others = {number: CountedGroup(number, 0, mark=number + 1) for number in range(MARKS - 1)}
         bench.server._ctx.groups._groups.update(others)
-        generator.start({0: 480.0, 1: 480.0}, 5)
-        bench.clock.now_s += 1
-        found = generator.read()
+        found = after_a_second(bench, generator, 480.0)
         assert found.streams == {} and found.ports[0].opackets == found.ports[1].ipackets == 480
         generator.update({0: 960.0})
 
@@ -220,10 +214,8 @@ def test_trexs_own_profiles_load_and_count(
 ) -> None:
     with bench.connect() as generator:
         loaded = generator.load(Path(os.environ["TREXBENCH_TREX_DIR"], "stl", name), tunables, tx_ports)
-        assert ask(bench.server.rpc_port, "get_active_pgids")["ids"]["flow_stats"] == groups
-        generator.start(dict.fromkeys(tx_ports, 300.0), 5)
-        bench.clock.now_s += 1
-        streams = generator.read().streams
+        assert groups_in_use(bench) == groups
+        streams = after_a_second(bench, generator, 300.0, tx_ports).streams
         for port in tx_ports:
             each = 300 // len(loaded[port].streams)
             assert streams[port].sent == streams[port].received_by(1 - port) == (each,) * len(loaded[port].streams)
