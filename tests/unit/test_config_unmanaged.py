@@ -124,15 +124,11 @@ def test_the_shipped_examples_are_complete() -> None:
     found = {path.stem: read_dut(path) for path in (ROOT / "dut_configs" / "examples").iterdir()}
     machines = [found.pop(name) for name in sorted(found) if name.startswith("vm-")]
     assert all(dut.in_vm and dut.lab and dut.lab.vm.image and "# " in dut.text for dut in machines)
-    assert all(
-        dut.description.startswith("Not tried by us: ") and ". Not tried by us. " in dut.text for dut in machines
-    )
+    assert all(dut.description.startswith("Not tried by us: ") for dut in machines)
+    assert all(". Not tried by us. " in dut.text for dut in machines)
     assert len({dut.lab.prefix for dut in machines if dut.lab}) == len(machines) == 6
-    assert {name: dut.transport.type for name, dut in found.items()} == {
-        "edgeos": "cli",
-        "mikrotik": "cli",
-        "openwrt": "ssh",
-    }
+    reached = {name: dut.transport.type for name, dut in found.items()}
+    assert reached == {"edgeos": "cli", "mikrotik": "cli", "openwrt": "ssh"}
     assert all(dut.driver == "commands" and dut.twin and "Never tried" in dut.description for dut in found.values())
 
 
