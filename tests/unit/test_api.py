@@ -49,6 +49,12 @@ def python_blocks(kind: str = "") -> list[str]:
     return re.findall(rf"^{mark}```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+def run_examples(kind: str = "") -> None:
+    """Run them one after the other in one process, as in a notebook."""
+    for block in python_blocks(kind):
+        exec(compile(block, "docs/python.md", "exec"), {"__name__": "notebook"})
+
+
 @pytest.mark.parametrize(("module", "loaded"), [("trexbench", []), ("trexbench.cli.main", ["click"])])
 def test_importing_it_loads_nothing_heavy(module: str, loaded: list[str]) -> None:
     names = f"[name for name in {HEAVY.split()!r} if name in sys.modules], len(dir(trexbench))"
@@ -67,20 +73,18 @@ def test_every_name_is_there_and_no_other() -> None:
 def test_the_examples_of_the_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One after the other in one process, as in a notebook; the ramps of the suite are shorter outside of nights."""
+    """The ramps of the suite are shorter outside of nights."""
     suite = (ROOT / "suites" / "lab.yaml").read_text(encoding="utf-8")
     (tmp_path / "lab.yaml").write_text(suite if NIGHTLY else suite.replace("2m", "20s").replace("30s", "10s"))
     monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path))
-    for block in python_blocks():
-        exec(compile(block, "docs/python.md", "exec"), {"__name__": "notebook"})
+    run_examples()
     out, err = capsys.readouterr()
     assert "could be 1 % or 100 %" in out and "netgate-vpp" not in err and err == ""
     assert "('lab-linux', 'var2-64b', 'done')" in out and "'total_pps'" in out
 
 
 def test_the_examples_of_tcp(capsys: pytest.CaptureFixture[str]) -> None:
-    for block in python_blocks("tcp"):
-        exec(compile(block, "docs/python.md", "exec"), {"__name__": "notebook"})
+    run_examples("tcp")
     out, err = capsys.readouterr()
     assert out.startswith("forward IPv4 ") and "(5000000, " in out and err == ""
 
@@ -151,9 +155,8 @@ def test_what_is_kept_can_be_loaded() -> None:
     (flat,) = trexbench.load_rows("here")
     assert loaded.id == kept.id and loaded.analysis == kept.analysis
     assert (flat["mode"], flat["label"], flat["total_pps"]) == ("var2-64b,size=128", "mine", kept.analysis.total_pps)
-    assert (
-        trexbench.load_run(Path("here") / flat["path"]).id == kept.id and trexbench.load_rows("here", mode="64b") == []
-    )
+    assert trexbench.load_run(Path("here") / flat["path"]).id == kept.id
+    assert trexbench.load_rows("here", mode="64b") == []
 
 
 TCP_QUICK: Any = {"sim": True, "speedup": 10000.0, "time": "4s", "ping": 0}
@@ -183,18 +186,14 @@ def test_bdp_sets_what_the_line_needs() -> None:
     legs = [(one.kind.congestion, one.kind.buffer_bytes) for one in found.summaries]
     assert legs == [(name, size) for name in ("cubic", "bbr") for size in (None, 2_500_000)]
     assert found.command["verb"] == "bdp" and "congestion control cubic and bbr, kernel" in format_tcp(found)
-    with pytest.raises(trexbench.ConfigError, match="--factor and --sweep exclude each other"):
-        trexbench.bdp("lab-linux", wan="20ms,1gbit", factor=1, sweep=True, **TCP_QUICK)
     with pytest.raises(trexbench.ConfigError, match="--speedup means nothing without --sim"):
         trexbench.bdp("lab-linux", wan="20ms,1gbit", speedup=10)
 
 
 def test_one_text_of_several_is_not_taken_for_its_letters() -> None:
     found = trexbench.bdp("lab-linux", wan="20ms,1gbit", cc="reno", buffers="1mb", **TCP_QUICK)
-    assert {(one.kind.congestion, one.kind.buffer_bytes) for one in found.summaries} == {
-        ("reno", None),
-        ("reno", 1_000_000),
-    }
+    legs = {(one.kind.congestion, one.kind.buffer_bytes) for one in found.summaries}
+    assert legs == {("reno", None), ("reno", 1_000_000)}
     with pytest.raises(trexbench.ConfigError, match="no-such-router"):
         trexbench.run_suite("lab", dut="no-such-router", sim=True)
     with pytest.raises(trexbench.ConfigError, match=r"\*no-such-cell\*"):
@@ -228,8 +227,6 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
         trexbench.ramp("nope", "64b")
     with pytest.raises(trexbench.StoreError, match="no such directory"):
         trexbench.load_rows("nowhere")
-    with pytest.raises(trexbench.ConfigError, match="not a date"):
-        trexbench.load_rows(".", since="2026-13-01")
     with pytest.raises(trexbench.ConfigError, match=r"--speedup of -1: name a number above 0"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, speedup=-1.0)
     with pytest.raises(trexbench.ConfigError, match="unknown --telemetry 'never': name hold, ramp or off"):

@@ -6,17 +6,17 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from configs import shipped
 from runs import make_result
-from verbs import ROOT, empty_directory, python, run  # noqa: F401
+from test_help import COMMANDS
+from verbs import empty_directory, python, run  # noqa: F401
 
 from trexbench.cli import main
 from trexbench.cli.loads import present
-from trexbench.cli.main import cli
 from trexbench.cli.options import Shown
 from trexbench.cli.output import OutputForm
 from trexbench.config.lookup import load_dut
@@ -32,8 +32,7 @@ pytestmark = pytest.mark.usefixtures("empty_directory")
 
 
 def test_dut_verbs_ask_the_tester_at_both_of_its_ports(tmp_path: Path) -> None:
-    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
-    (tmp_path / "r.yaml").write_text(text.replace('"68:05:ca:32:45:94"', "tester"))
+    (tmp_path / "r.yaml").write_text(shipped("netgate-vpp").replace('"68:05:ca:32:45:94"', "tester"))
     with socket.create_server(("127.0.0.1", 0)) as answers, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         rpc, events = answers.getsockname()[1], closed.getsockname()[1]
@@ -57,8 +56,7 @@ def test_a_zoom_is_refused_on_the_command_line_and_reported_in_a_config(tmp_path
     code, _, err = run("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--zoom", "--sim")
     assert code == 2 and err.count("\n") == 1 and "a ramp has no zoom" in err
     assert "--zoom" not in run("ramp", "--help-all").out
-    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
-    (tmp_path / "r.yaml").write_text(f"plan: {{zoom: 60s}}\n{text}")
+    (tmp_path / "r.yaml").write_text(f"plan: {{zoom: 60s}}\n{shipped('netgate-vpp')}")
     code, out, _ = run("dut", "check", "./r.yaml")
     assert code == 2 and out == "r.yaml:1: plan.zoom: ignored: a ramp has no zoom: leave it out\n"
 
@@ -139,7 +137,7 @@ def test_a_dut_without_a_description_is_shown_by_its_name(tmp_path: Path) -> Non
 
 
 def test_queues_have_the_same_limit_on_the_command_line_as_in_a_config(tmp_path: Path) -> None:
-    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
+    text = shipped("netgate-vpp")
     for most, fits in ((256, True), (257, False)):
         (tmp_path / "r.yaml").write_text(re.sub("rx_queues: .*", f"rx_queues: [{most}]", text))
         assert (run("dut", "show", "./r.yaml")[0] == 0) is fits
@@ -205,8 +203,7 @@ def test_verbose_says_what_is_called_meanwhile_and_others_say_nothing() -> None:
 
 
 def test_verbose_says_the_commands_on_a_dut(tmp_path: Path) -> None:
-    text = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
-    local = re.sub(r"(?m)^transport:.*(\n[ #].*)*", "transport: {type: local}", text)
+    local = re.sub(r"(?m)^transport:.*(\n[ #].*)*", "transport: {type: local}", shipped("netgate-linux"))
     (tmp_path / "r.yaml").write_text(local)
     _, _, silent = run("dut", "plan", "./r.yaml")
     _, _, err = run("dut", "plan", "./r.yaml", "--verbose")
@@ -234,7 +231,7 @@ def test_every_measuring_verb_has_a_short_form(verb: tuple[str, ...]) -> None:
 def test_duts_and_labs_as_json(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "bad.yaml").write_text("driver: toaster\n")
-    (tmp_path / "configs" / "good.yaml").write_text((ROOT / "dut_configs" / "netgate-vpp.yaml").read_text())
+    (tmp_path / "configs" / "good.yaml").write_text(shipped("netgate-vpp"))
     code, out, _ = run("dut", "list", "--configs-dir", "configs", "--json")
     bad, good = json.loads(out)
     assert code == 0 and "bad.yaml:1" in bad["error"] and bad["driver"] is None and good["path"] == "configs/good.yaml"
@@ -251,20 +248,11 @@ def test_duts_and_labs_as_json(tmp_path: Path) -> None:
 
 
 def test_nothing_that_a_user_reads_cites_a_file_that_a_wheel_lacks(tmp_path: Path) -> None:
-    def texts(command: click.Command) -> Iterator[str]:
-        yield command.get_help(click.Context(command))
-        for name in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
-            found = command.get_command(click.Context(command), name)
-            assert found is not None
-            yield from texts(found)
-
-    assert not [text for text in texts(cli) if "docs/" in text]
-    text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
-    (tmp_path / "r.yaml").write_text(re.sub(r"(?m)^twin:\n(?:[ #].*\n|\n)*", "", text))
+    assert not [path for path, command in COMMANDS.items() if "docs/" in command.get_help(click.Context(command))]
+    (tmp_path / "r.yaml").write_text(re.sub(r"(?m)^twin:\n(?:[ #].*\n|\n)*", "", shipped("netgate-vpp")))
     code, _, err = run("ramp", "--dut", "./r.yaml", "--mode", "64b", "--sim")
-    assert (
-        code == 2 and "r.yaml describes no twin: add a twin: section, with workers, clock" in err and "docs/" not in err
-    )
+    assert code == 2 and "r.yaml describes no twin: add a twin: section, with workers, clock" in err
+    assert "docs/" not in err
 
 
 SHOW = """
@@ -288,8 +276,7 @@ def test_a_home_that_cannot_be_written_costs_no_words(tmp_path: Path, code: str,
 def test_a_lab_that_is_missing_or_other_names_the_dut_whose_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = (ROOT / "dut_configs" / "lab-vpp.yaml").read_text().replace("tbv", "nolab")
-    (tmp_path / "mine.yaml").write_text(mine)
+    (tmp_path / "mine.yaml").write_text(shipped("lab-vpp").replace("tbv", "nolab"))
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
     code, _, err = run("dut", "plan", "./mine.yaml")
     assert code == 6 and "namespace nolab" in err and err.endswith("bring it up: trexbench lab up --dut ./mine.yaml\n")

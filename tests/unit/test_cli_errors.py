@@ -65,29 +65,21 @@ MISTAKES: list[tuple[str, ...]] = [
     ("dut show nope", "unknown DUT 'nope'", "lab-linux"),
     ("doctor --dut nope", "unknown DUT 'nope'"),
     (f"{RAMP} --configs-dir nowhere", "nowhere", "not there"),
-    (f"{RAMP} --ports 0,0", "a port is named twice in 0,0"),
-    (f"{RAMP} --ports 0", "1 port(s) make no pairs"),
     (f"{RAMP} --ports 0,1,2", "3 port(s) make no pairs"),
     (f"{RAMP} --ports a,b", "ports 'a,b'"),
     (f"{RAMP} --ports -1,0", "ports '-1,0'"),
     (f"{RAMP} --ports ''", "ports ''"),
     (f"{RAMP} -t size", "tunable 'size'"),
-    (f"{RAMP} -t size=64,", "tunable ''"),
     (f"{RAMP} -t =64", "tunable '=64'"),
-    (f"{RAMP} --loss 2", "share '2'"),
     (f"{RAMP} --loss 1", "share '1'", "1%", "0.01"),
-    (f"{RAMP} --loss nan", "share 'nan'"),
     (f"{RAMP} --windows 0", "--windows"),
-    (f"{RAMP} --windows x", "--windows"),
     (f"{RAMP} --sample 1ms", "50ms to 10s"),
-    (f"{RAMP} --hold -1", "duration '-1'"),
     (f"{RAMP} --ramp-duration forever", "duration 'forever'"),
-    (f"{RAMP} --ramp-duration 99999999999", "longer than 30 days"),
     (f"{RAMP} --ramp-duration 1", "too short to see saturation"),
-    (f"{RAMP} --warmup 1kpps:1s", "is shorter than two samples"),
     (f"{RAMP} --rpc-port 99999", "--rpc-port"),
+    *((f"{RAMP} {option}=fast", option, "'fast'") for option in ("--ramp-to", "--warmup")),
+    (f"{RAMP} --warmup=1kpps:", "--warmup"),
     (f"{SATURATE} --rate 120%", "over line rate"),
-    (f"{SATURATE} --hold 2", "--hold of 2 s is too short"),
     (f"{SATURATE} --ramp-to 50%", "--ramp-to"),
     ("ramp --dut netgate-vpp --mode 64b --seed 3", "--seed means nothing without --sim"),
     ("lab serve --interfaces p0,p1 --seed 2", "--seed means nothing without --sim: add --sim DUT, or leave it out"),
@@ -119,12 +111,10 @@ MISTAKES: list[tuple[str, ...]] = [
     (f"{WAN}", "a WAN of 20.0 ms: there is no BDP"),
     (f"{WAN},1gbit --sweep --factor 3", "--factor and --sweep exclude each other"),
     (f"{WAN},1gbit --factor 0", "--factor of 0"),
-    (f"{WAN},1gbit --factor nan", "is not a number"),
     (f"{WAN},100gbit --factor 100", "buffers of 25.0 GB, 100 times the BDP"),
     (f"{WAN},1gbit --buffers 12", "buffers of 12 B"),
     ("tcp --bdp --dut lab-linux --sim --wan 20x", "'20x' of a WAN not understood"),
     (f"{WAN},1gbit --ip both", "one version of IP: leave --ip both out"),
-    (f"{WAN},1gbit --ip both --forward", "one version of IP: leave --ip both out"),
     (f"{WAN},1gbit --bidir", "one version of IP: leave --bidir out"),
     (f"{WAN},1gbit --both --ip both", "one version of IP: leave --both and --ip both out"),
     ("tcp --dut raspberry-pi --sim --factor 0", "--factor means nothing without --bdp"),
@@ -184,24 +174,6 @@ MISTAKES: list[tuple[str, ...]] = [
 def test_a_mistake_is_told_in_a_line_before_anything_is_touched(mistake: tuple[str, ...]) -> None:
     fails(mistake[0], 2, *mistake[1:])
     assert {path.name for path in Path().iterdir()} <= {"run", "results"} and not [*Path().glob("results/*")]
-
-
-@pytest.mark.parametrize("option", ["--ramp-to", "--warmup"])
-@pytest.mark.parametrize(
-    "rate",
-    ["0pps", "-1kpps", "1e6pps", "120%", "fast", "1 .5kpps", "nan", "nanpps", "", "5", "1kpps:", "9" * 400 + "pps"],
-)
-def test_nonsense_rates(option: str, rate: str) -> None:
-    fails(f"{RAMP} {quote(f'{option}={rate}')}", 2, option)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("ports: [1, 2", "malformed YAML"), ("", "dut.yaml"), ("drivr: linux\n", "dut.yaml:1: drivr")],
-)
-def test_malformed_configs(text: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "dut.yaml").write_text(text)
-    fails("ramp --dut ./dut.yaml --mode 64b", 2, words)
 
 
 def test_no_server_on_a_closed_port() -> None:

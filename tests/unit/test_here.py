@@ -9,6 +9,7 @@ import shlex
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from report_cases import make_night, make_record
@@ -32,6 +33,18 @@ def lines() -> dict[str, str]:
     code, out, err = run()
     assert (code, err) == (0, "") and out.count("\n") <= 10 and max(map(len, out.splitlines())) <= 80
     return {line[:10].strip(): line[10:] for line in out.replace("\n" + " " * 10, " ").splitlines()}
+
+
+def begin_night(suite: str = "mini", **changes: Any) -> None:
+    """Begin a night of one cell that does not finish, unless changed."""
+    row = row_of(make_result(), "run.json")
+    NightWriter.begin(RESULTS, replace(make_night(make_record(row)), suite=suite, **changes))
+
+
+def run_stored(**changes: Any) -> None:
+    """Store a run whose document has these changes."""
+    path = RunWriter(RESULTS, print).end(make_result())
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_an_empty_directory_says_how_to_begin() -> None:
@@ -66,16 +79,9 @@ def test_the_last_run_and_night_are_seen_at_a_glance() -> None:
     [("incomplete", "incomplete"), ("complete", "no good rate"), ("running", "not finished")],
 )
 def test_a_rate_of_zero_is_no_rate(status: str, words: str) -> None:
-    path = RunWriter(RESULTS, print).end(make_result())
     figures = {"figures": {"total_bps": {"value": 0.0, "at_least": True}}, "aim": "total_bps"}
-    path.write_text(json.dumps({**json.loads(path.read_text()), "status": status, "derived": {"rows": [figures]}}))
+    run_stored(status=status, derived={"rows": [figures]})
     assert f": {words}, " in lines()["last run"]
-
-
-def begin_night(suite: str = "mini", simulated: bool = False) -> None:
-    """Begin a night that does not finish."""
-    row = row_of(make_result(), "run.json")
-    NightWriter.begin(RESULTS, replace(make_night(make_record(row)), suite=suite, simulated=simulated))
 
 
 def test_a_simulated_night_is_marked_and_resumed_as_it_was_started() -> None:
@@ -85,8 +91,7 @@ def test_a_simulated_night_is_marked_and_resumed_as_it_was_started() -> None:
 
 
 def test_a_night_that_could_not_be_run_says_why() -> None:
-    night = replace(make_night(), error="suites/nightly.yaml: broken", finished="x")
-    NightWriter.begin(RESULTS, night)
+    begin_night("nightly", cells=(), error="suites/nightly.yaml: broken", finished="x")
     assert lines()["night"] == "2026-11-20 nightly: not run, suites/nightly.yaml: broken"
 
 
@@ -120,10 +125,7 @@ def test_a_night_of_a_suite_that_cannot_be_is_not_seen(suite: str) -> None:
 
 
 def test_a_cost_has_its_unit() -> None:
-    path = RunWriter(RESULTS, print).end(make_result())
-    document = json.loads(path.read_text())
-    cost = {"aim": COST.column, "figures": {COST.column: {"value": 1081.2}}}
-    path.write_text(json.dumps({**document, "derived": {"rows": [cost]}}))
+    run_stored(derived={"rows": [{"aim": COST.column, "figures": {COST.column: {"value": 1081.2}}}]})
     assert f": 1081 {COST.name}, " in lines()["last run"]
 
 
