@@ -27,6 +27,9 @@ def of(result: RunResult) -> Calibration:
     return Calibration("trex1-4501", "2026-11-20T01:02:03Z", "TRex v3.08", False, tuple(calibrate(result)))
 
 
+KNOWN = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
+
+
 def test_a_senders_limit_is_told_per_direction() -> None:
     result = make_result(make_plan(bidir=True), World(tx_limit_pps={0: 1e6, 1: 5e5}))
     forth, back = calibrate(result)
@@ -37,20 +40,18 @@ def test_a_senders_limit_is_told_per_direction() -> None:
 
 @pytest.mark.parametrize(("knee", "said"), [(9.7e5, 1), (8e5, 0)])
 def test_a_dut_near_the_testers_own_limit_is_doubted(knee: float, said: int) -> None:
-    known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
     result = make_result(make_plan(), World(capacity_pps=knee))
-    found = list(calibration_warnings(known, result, result.analysis.directions))
+    found = list(calibration_warnings(KNOWN, result, result.analysis.directions))
     assert [one.code for one in found] == ["near-testers-limit"] * said
     assert not said or ("97" in found[0].text and "2026-11-20" in found[0].text and "0->1" in found[0].text)
 
 
 def test_other_traffic_or_another_number_of_directions_is_not_compared() -> None:
-    known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
     both = make_result(make_plan(bidir=True), World(capacity_pps=9.9e5))
-    assert not list(calibration_warnings(known, both, both.analysis.directions)) and known.of_run(both) is None
+    assert not list(calibration_warnings(KNOWN, both, both.analysis.directions)) and KNOWN.of_run(both) is None
     one = make_result(make_plan(), World(capacity_pps=9.9e5))
     profiles = {direction: {**facts, "digest": "other"} for direction, facts in one.profiles.items()}
-    assert known.of_run(replace(one, profiles=profiles)) is None and known.of_run(one) is not None
+    assert KNOWN.of_run(replace(one, profiles=profiles)) is None and KNOWN.of_run(one) is not None
 
 
 def test_the_floor_stands_beside_latencies_and_a_damaged_one_is_left_out() -> None:
@@ -67,20 +68,18 @@ def test_the_floor_stands_beside_latencies_and_a_damaged_one_is_left_out() -> No
 
 def test_it_is_kept_and_a_file_that_cannot_be_read_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path))
-    known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
     assert load("trex1-4501") is None
-    path = save(known)
-    assert load("trex1-4501") == known
+    path = save(KNOWN)
+    assert load("trex1-4501") == KNOWN
     path.write_text("{")
     assert load("trex1-4501") is None
 
 
 def test_doctor_tells_its_age() -> None:
-    known = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
     begun_s = 1_795_136_523.0  # 2026-11-20T01:02:03Z
     assert judge_calibration(None, begun_s).state is State.DOUBTFUL
-    assert judge_calibration(known, begun_s + 86400).state is State.GOOD
-    old = judge_calibration(known, begun_s + 200 * 86400)
+    assert judge_calibration(KNOWN, begun_s + 86400).state is State.GOOD
+    old = judge_calibration(KNOWN, begun_s + 200 * 86400)
     assert old.state is State.DOUBTFUL and "200 days" in old.found and "trexbench lab calibrate" in old.remedy
 
 

@@ -51,11 +51,7 @@ def test_a_step_is_told_after_two_nights(values: list[float], at: int, told: int
 @pytest.mark.parametrize(
     "values",
     [
-        [],
-        [5e6],
         [5e6, 1e6, 5e6, 1e6],
-        [5e6] * 100,
-        [0.0] * 100,
         noisy(200),
         [*noisy(40), 2.5e6],  # one bad night, the last one
         [*noisy(40), 2.5e6, *noisy(40)],

@@ -130,15 +130,21 @@ def test_any_documents_can_be_compared(before: dict[str, Any], after: dict[str, 
     assert all(one.before != one.after for one in compare_documents(before, after))
 
 
+SLOWER = [*noisy(30), *noisy(3, 4.5e6, seed=2)]
+
+
+def write(path: Path, written: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(written))
+
+
 def stored(results: Path, change: dict[int, dict[str, Any]]) -> Judgement:
     """33 nights, the last three slower, each with its document: those of these numbers are changed so."""
-    rows, facts = make_rows([*noisy(30), *noisy(3, 4.5e6, seed=2)]), dict[str, Any]()
+    rows, facts = make_rows(SLOWER), dict[str, Any]()
     for number, row in enumerate(rows):
         facts |= change.get(number, {})
-        (results / row.path).parent.mkdir(parents=True)
-        (results / row.path).write_text(json.dumps(document(**facts)))
-    judgement = judge_rows(rows)
-    return with_differences(judgement, rows, results, pytest.fail)
+        write(results / row.path, document(**facts))
+    return with_differences(judge_rows(rows), rows, results, pytest.fail)
 
 
 def test_the_last_run_before_and_the_first_since_are_compared(tmp_path: Path) -> None:
@@ -165,19 +171,18 @@ def test_many_differences_are_counted(tmp_path: Path) -> None:
 
 
 def test_values_of_the_config_file_are_compared(tmp_path: Path) -> None:
-    rows = make_rows([*noisy(30), *noisy(3, 4.5e6, seed=2)], tester="t1")
+    rows = make_rows(SLOWER, tester="t1")
     rows.append(make_row(33, 4.5e6, tester="t2"))  # which has no such history
     for number, row in enumerate(rows):
         written = document()
         written["dut"] |= {"config": f"# {number}\ntwin: {{workers: {3 if number < 30 else 2}}}\n"}
-        (tmp_path / row.path).parent.mkdir(parents=True)
-        (tmp_path / row.path).write_text(json.dumps(written))
+        write(tmp_path / row.path, written)
     (group,) = groups_of(with_differences(judge_rows(rows), rows, tmp_path, pytest.fail))
     assert [*difference_lines(group)] == ["DUT's config file / twin / workers: 3 -> 2"]
 
 
 def test_a_document_that_cannot_be_read_costs_a_warning(tmp_path: Path) -> None:
-    rows = [make_row(number, value) for number, value in enumerate([*noisy(30), *noisy(3, 4.5e6, seed=2)])]
+    rows = make_rows(SLOWER)
     said: list[str] = []
     judgement = with_differences(judge_rows(rows), rows, tmp_path, said.append)
     (group,) = groups_of(judgement)
@@ -186,9 +191,8 @@ def test_a_document_that_cannot_be_read_costs_a_warning(tmp_path: Path) -> None:
 
 
 def test_the_testers_firmware_and_board_are_stored_as_far_as_it_tells() -> None:
-    assert platform_of({PLATFORM_FILES["microcode"]: "0x24\n", PLATFORM_FILES["bios_date"]: " \n"}) == {
-        "microcode": "0x24"
-    }
+    read = {PLATFORM_FILES["microcode"]: "0x24\n", PLATFORM_FILES["bios_date"]: " \n"}
+    assert platform_of(read) == {"microcode": "0x24"}
     platform = host_facts()["platform"]
     assert platform == {name: text for name in platform if (text := Path(PLATFORM_FILES[name]).read_text().strip())}
     assert platform.keys() <= PLATFORM_FILES.keys()

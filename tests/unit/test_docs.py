@@ -26,6 +26,7 @@ from trexbench.core.verdict.parts import Limit
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS = {file.name: file.read_text(encoding="utf-8") for file in (*DOCS, ROOT / "README.md")}
 SOURCES = [
     path for folder in ("trexbench", "tests", "benchmarks", "stl_profiles") for path in ROOT.glob(f"{folder}/**/*.py")
 ]
@@ -71,7 +72,7 @@ def is_text(node: ast.stmt) -> bool:
 
 
 def test_what_the_documents_name_of_the_code_is_there() -> None:
-    named = [re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)\.([A-Z]\w+)`", file.read_text(encoding="utf-8")) for file in DOCS]
+    named = [re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)\.([A-Z]\w+)`", text) for text in DOCUMENTS.values()]
     assert len([*chain(*named)]) > 1
     for module, name in chain(*named):
         assert hasattr(import_module(f"trexbench.{module}"), name), f"{module}.{name}"
@@ -85,8 +86,7 @@ def texts() -> dict[str, str]:
         for verb, one in getattr(command, "commands", {}).items():
             yield from help_of(one, f"{name} {verb}")
 
-    documents = {file.name: file.read_text(encoding="utf-8") for file in (*DOCS, ROOT / "README.md")}
-    return documents | dict(help_of(cli, "trexbench"))
+    return DOCUMENTS | dict(help_of(cli, "trexbench"))
 
 
 def test_a_thing_has_the_one_name_of_the_glossary() -> None:
@@ -102,25 +102,25 @@ def test_a_thing_has_the_one_name_of_the_glossary() -> None:
 
 def test_the_documents_are_short() -> None:
     """A newcomer reads so many words in an evening."""
-    assert sum(len(file.read_text(encoding="utf-8").split()) for file in (*DOCS, ROOT / "README.md")) <= 22_000
+    assert sum(len(text.split()) for text in DOCUMENTS.values()) <= 22_000
 
 
-def sections(file: Path) -> list[str]:
-    return re.split(r"(?m)^#+ ", file.read_text(encoding="utf-8"))
+def sections(name: str) -> list[str]:
+    return re.split(r"(?m)^#+ ", DOCUMENTS[name])
 
 
-@pytest.mark.parametrize("file", DOCS, ids=lambda file: file.name)
-def test_nothing_is_explained_twice(file: Path) -> None:
-    for section in sections(file):
+@pytest.mark.parametrize("name", [file.name for file in DOCS])
+def test_nothing_is_explained_twice(name: str) -> None:
+    for section in sections(name):
         keys = Counter(re.findall(r"(?m)^(?:\||-) `([a-z_-]+)`(?: \||:)", section))
         assert max(keys.values(), default=1) == 1, f"rows: {keys.most_common(3)}"
-    blocks = [" ".join(one.split())[:40] for one in re.split(r"\n\s*\n", file.read_text(encoding="utf-8"))]
+    blocks = [" ".join(one.split())[:40] for one in re.split(r"\n\s*\n", DOCUMENTS[name])]
     prose = Counter(one for one in blocks if one[:1].isalpha())
     assert max(prose.values(), default=1) == 1, f"paragraphs: {prose.most_common(3)}"
 
 
 def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
-    (told,) = (one for one in sections(DOCS[0].with_name("tcp.md")) if one.startswith("Who was the limit\n"))
+    (told,) = (one for one in sections("tcp.md") if one.startswith("Who was the limit\n"))
     rows = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", told))
     assert list(rows) == [one.value for one in TcpLimit]
     busy, delay, ceiling, line, nearly = (
@@ -140,7 +140,7 @@ def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
 
 
 def test_who_lost_the_frames_has_the_thresholds_of_the_code() -> None:
-    rows = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", DOCS[0].with_name("measurement.md").read_text()))
+    rows = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", DOCUMENTS["measurement.md"]))
     stated = {name: [float(share) for share in re.findall(r"(\d+) %", rows[name])] for name in rows}
     missed = 100 * blame.BLAME_SHARE
     assert stated["generator-rx"] == [100 * blame.BLAME_SHARE]
@@ -149,12 +149,10 @@ def test_who_lost_the_frames_has_the_thresholds_of_the_code() -> None:
 
 
 def test_core_time_is_a_warning_from_the_share_that_is_documented() -> None:
-    told = re.findall(r"From (\d+) % on in the deciding\s+windows", DOCS[0].with_name("measurement.md").read_text())
+    told = re.findall(r"From (\d+) % on in the deciding\s+windows", DOCUMENTS["measurement.md"])
     assert [float(one) / 100 for one in told] == [warnings.TAKEN_SHARE]
 
 
 def test_a_line_is_filled_by_the_share_that_is_documented() -> None:
-    (told,) = re.findall(
-        r'"Fills the line" is said of (\d+) % .* and of (\d+) %', DOCS[0].with_name("tcp.md").read_text()
-    )
+    (told,) = re.findall(r'"Fills the line" is said of (\d+) % .* and of (\d+) %', DOCUMENTS["tcp.md"])
     assert [float(one) / 100 for one in told] == [bdp.FILLS, bdp.FULL]

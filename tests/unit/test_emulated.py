@@ -25,12 +25,7 @@ from trexbench.report.listing import run_sheet
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import to_markdown
-from trexbench.report.regress import (
-    format_judgement,
-    format_junit,
-    format_markdown,
-    judgement_values,
-)
+from trexbench.report.regress import format_judgement, format_junit, format_markdown, judgement_values
 from trexbench.report.run.picture import compose
 from trexbench.report.run.picture_plot import compose_sizes
 from trexbench.report.sheet import to_csv
@@ -48,6 +43,10 @@ def dut_of(accelerator: str) -> dict[str, str]:
 
 def result_of(accelerator: str) -> RunResult:
     return make_result(dut=dut_of(accelerator), simulated=False)
+
+
+def sized_of(accelerator: str) -> RunResult:
+    return sized(64, dut=dut_of(accelerator), simulated=False)
 
 
 def rows_of(accelerator: str) -> list[RunRow]:
@@ -97,23 +96,18 @@ FORMS: dict[str, tuple[Callable[[str], str], str]] = {
     "judgement as markdown": (lambda of: format_markdown(judgement_of(of)), "emulated"),
     "JUnit": (lambda of: format_junit(judgement_of(of)), 'classname="vpp 64b uni emulated"'),
     "judgement as JSON": (
-        lambda of: str(judgement_values(judgement_of(of))["groups"][0]["headline"]),
+        lambda of: judgement_values(judgement_of(of))["groups"][0]["headline"],
         "vpp (emulated) 5.0 %",
     ),
     "line of a cell": (lambda of: Job(make_row().cell, None, LOADS["ramp"]).answer(result_of(of)), "emulated: "),
     "message of a night": (
-        lambda of: summary(
-            make_night(make_record(make_row())), [], emulated=int(make_row(accelerator=of).cell.emulated)
-        ),
+        lambda of: summary(make_night(make_record(make_row())), [], emulated=int(of == "tcg")),
         "measured, 1 of them emulated",
     ),
     "two runs": (lambda of: runs_compared(result_of(of), result_of(of), ()).text(), "uni emulated"),
     "two sets": (sets_of, "vpp 64b uni emulated"),
     "picture": (lambda of: words_of(compose(result_of(of))), "EMULATED"),
-    "picture of sizes": (
-        lambda of: words_of(compose_sizes([sized(64, dut=dut_of(of), simulated=False)])),
-        "by frame size, emulated",
-    ),
+    "picture of sizes": (lambda of: words_of(compose_sizes([sized_of(of)])), "by frame size, emulated"),
 }
 """Functions that make the form for this accelerator, and the words that only an emulated one has there."""
 
