@@ -9,13 +9,15 @@ import select
 import signal
 import subprocess
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from children import start_child
+from drives import ONE_CELL, Noted, Waited, make_order, no_waiting
 from runs import make_result
+from tools import ROOT
 
 from trexbench import files
 from trexbench.config import firewall
@@ -29,7 +31,7 @@ from trexbench.fleet.guard import guard as watch
 from trexbench.fleet.guard import now
 from trexbench.fleet.leases import KEPT, LeaseFolder, leased
 from trexbench.fleet.stored import place_kept
-from trexbench.fleet.task import CellOrder, digest_of, measure_cell, place_of, plain, setup_of
+from trexbench.fleet.task import digest_of, measure_cell, place_of, plain, setup_of
 from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup
 
@@ -43,24 +45,6 @@ for after_s in plan:
 print("guarded", flush=True)
 time.sleep(60 if plan[-1] is not None else 0)
 """
-
-
-@dataclass
-class Noted:
-    """A guard that notes what it is asked for."""
-
-    asked: list[float | None] = field(default_factory=list)
-
-    def kill_at(self, when_s: float | None) -> None:
-        self.asked.append(when_s)
-
-
-class Waited(Exception):
-    """The taker waits."""
-
-
-def no_waiting(_s: float) -> None:
-    raise Waited
 
 
 def test_a_dut_is_leased_to_one_at_a_time(tmp_path: Path) -> None:
@@ -262,12 +246,7 @@ def test_a_cell_of_a_night_has_one_place() -> None:
 
 def test_a_tester_with_another_suite_refuses_the_cell(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    suite = tmp_path / "mine.yaml"
-    suite.write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
-    setup = Setup(sim=True, configs_dir=Path(__file__).parents[2] / "dut_configs")
-    order = CellOrder(
-        str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "2026-11-21-mine", str(tmp_path), "x.json", "0", 9.0
-    )
+    order = make_order(suite := tmp_path / "mine.yaml", tmp_path, digest="0")
     with pytest.raises(errors.ConfigError, match="are others at tester"):
         measure_cell(asdict(order))
     assert list(tmp_path.iterdir()) == [suite]
@@ -275,21 +254,16 @@ def test_a_tester_with_another_suite_refuses_the_cell(tmp_path: Path) -> None:
 
 def test_the_digest_is_of_files_that_a_config_names_too(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    config = (Path(__file__).parents[2] / "dut_configs" / "netgate-linux.yaml").read_text()
+    config = (ROOT / "dut_configs" / "netgate-linux.yaml").read_text()
     rules, suite = tmp_path / "own.nft", tmp_path / "mine.yaml"
     shipped = Path(firewall.__file__).with_name("firewalls") / f"{firewall.shipped()[0]}.nft"
     rules.write_text(shipped.read_text())
     config = re.sub(r"(?m)^variants:\n(?: .*\n|\n)*", "", config)
     (tmp_path / "box.yaml").write_text(f"{config}\nvariants: {{own: {{firewall: own.nft}}}}\n")
-    suite.write_text("duts: [box]\nmodes: [64b]\ndirections: [uni]\n")
-    setup = Setup(sim=True, configs_dir=tmp_path)
-    before = digest_of(read_suite(suite, tmp_path), setup)
-    order = CellOrder(
-        str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "n", str(tmp_path), "x.json", before, 9.0
-    )
+    order = make_order(suite, tmp_path, ONE_CELL.replace("netgate-linux", "box"), tmp_path)
     task._job_of(order)
     rules.write_text(f"{shipped.read_text()}\n# another\n")
-    assert digest_of(read_suite(suite, tmp_path), setup) != before
+    assert digest_of(read_suite(suite, tmp_path), Setup(sim=True, configs_dir=tmp_path)) != order.digest
     with pytest.raises(errors.ConfigError, match="are others at tester"):
         task._job_of(order)
     rules.write_text(shipped.read_text())
@@ -311,14 +285,7 @@ def test_a_document_that_cannot_be_placed_is_kept_and_named(
     can_be_moved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    suite = tmp_path / "mine.yaml"
-    suite.write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
-    setup = Setup(sim=True, configs_dir=Path(__file__).parents[2] / "dut_configs")
-    digest = digest_of(read_suite(suite, setup.configs_dir), setup)
-    order = CellOrder(
-        str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "2026-11-21-mine", str(tmp_path), "day/x.json",
-        digest, 9.0,
-    )  # fmt: skip
+    order = make_order(tmp_path / "mine.yaml", tmp_path, place="day/x.json")
 
     def drive(_job: object, output: Output) -> Measured[Any]:
         assert output.results is not None and (tmp_path / "day").is_dir()

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drives import broken, measured, unneeded
+from drives import ONE_CELL, PLACE, Noted, Waited, broken, make_order, measured, no_waiting, unneeded
 
-from trexbench.config.lookup import read_suite
 from trexbench.core.errors import StoreError
 from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.core.verdict.parts import RunWarning
@@ -27,34 +26,15 @@ from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.guard import now
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.stored import UNSENT, put_unsent, remove_staging
-from trexbench.fleet.task import CellOrder, OwnSettings, digest_of, measure_cell, plain
+from trexbench.fleet.task import CellOrder, OwnSettings, measure_cell
 from trexbench.results.nights import is_sent
 from trexbench.results.remote import mirror_of
 from trexbench.session.keep import Measured, Output, envelope_of
-from trexbench.session.options import Setup
 from trexbench.suite.jobs import Job
 
-ADDRESS, PLACE = "memory://lab/results", "2026-11-21/netgate-linux/x.json"
+ADDRESS = "memory://lab/results"
 THERE = f"/lab/results/{PLACE}"
 LENGTH_S = 60.0
-
-
-class Unguarded:
-    """A guard that ends nobody, and notes when it is to."""
-
-    def __init__(self) -> None:
-        self.asked = list[float | None]()
-
-    def kill_at(self, when_s: float | None) -> None:
-        self.asked.append(when_s)
-
-
-class Waits(Exception):
-    """The lease is another's."""
-
-
-def no_waiting(_s: float) -> None:
-    raise Waits
 
 
 Machine = Callable[[str], Path]
@@ -66,9 +46,9 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         pytest.importorskip(package)
     folder = tmp_path / "suites"
     folder.mkdir()
-    (folder / "mine.yaml").write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
+    (folder / "mine.yaml").write_text(ONE_CELL)
     monkeypatch.setenv("TREXBENCH_SUITES", str(folder))
-    monkeypatch.setattr(task, "_GUARD", Unguarded())
+    monkeypatch.setattr(task, "_GUARD", Noted())
     yield (memory := pytest.importorskip("fsspec").filesystem("memory"))
     memory.store.clear()
 
@@ -88,24 +68,22 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def an_order() -> CellOrder:
-    setup = Setup(sim=True, configs_dir=Path(__file__).parents[2] / "dut_configs")
-    digest = digest_of(read_suite(task.SUITES.find("mine"), setup.configs_dir), setup)
-    words = "2026-11-21", "2026-11-21-mine", "/their/mirror", PLACE, digest, 9.0, "wiring", ADDRESS
-    return CellOrder("mine", "mine", plain(setup), {}, "", 0, *words)
+    suite = task.SUITES.find("mine")
+    return make_order(suite, Path("/their/mirror"), suite="mine", fleet="wiring", store=ADDRESS)
 
 
 def test_a_dut_is_leased_to_one_machine_at_a_time(memory: Any, at: Machine) -> None:
     ours = LeaseFolder(at("t1") / ".fleet" / "leases", "r1")
-    with leased(ours, "t1-a", LENGTH_S, Unguarded()) as lease:
+    with leased(ours, "t1-a", LENGTH_S, Noted()) as lease:
         lease.require()
         mirror = at("t2")
         theirs = LeaseFolder(mirror / ".fleet" / "leases", "r1")
         assert theirs.latest() == lease.holding.record and not (mirror / ".fleet").exists()
-        with pytest.raises(Waits), leased(theirs, "t2-b", LENGTH_S, Unguarded(), no_waiting):
+        with pytest.raises(Waited), leased(theirs, "t2-b", LENGTH_S, Noted(), no_waiting):
             pass
         at("t1")
     at("t2")
-    with leased(theirs, "t2-b", LENGTH_S, Unguarded(), no_waiting) as lease:
+    with leased(theirs, "t2-b", LENGTH_S, Noted(), no_waiting) as lease:
         assert lease.holding.record.number == 3
     assert sorted(memory.ls("/lab/results/.fleet/leases/r1", detail=False))[-1].endswith("/4")
 
@@ -137,7 +115,7 @@ def test_eight_who_take_a_lease_at_once(memory: Any, at: Machine) -> None:
 def test_without_the_store_no_lease_is_taken_or_renewed(
     memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, guard = LeaseFolder(at("t1") / ".fleet" / "leases", "r1"), Unguarded()
+    folder, guard = LeaseFolder(at("t1") / ".fleet" / "leases", "r1"), Noted()
     with leased(folder, "t1-a", 0.2, guard) as lease:
         with monkeypatch.context() as patched:
             patched.setattr(type(memory), "pipe_file", broken)

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from drives import Noted
 
 from trexbench.config.fleet import CERTIFICATE_FILES, CERTIFICATES_ENV, Cluster, fleet_of, make_cluster
 from trexbench.config.lookup import load_dut
@@ -171,12 +172,6 @@ def test_a_dut_of_another_tester_is_refused() -> None:
     OWN.require_wired("r1")
     with pytest.raises(errors.ConfigError, match="r2 is not wired to tester t1"):
         OWN.require_wired("r2")
-
-
-class Noted:
-    """A tester's guard that does nothing."""
-
-    def kill_at(self, _when_s: float | None) -> None: ...
 
 
 class Told:

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drives import broken, measured, unneeded
+from drives import PLACE, Noted, broken, make_order, measured, unneeded
 from runs import make_result
 
 from suites import TWO
-from trexbench.config.lookup import read_suite
 from trexbench.core.errors import StoreError
 from trexbench.fleet import stored, task
 from trexbench.fleet.stored import OtherStored, put_document
-from trexbench.fleet.task import CellOrder, digest_of, measure_cell, plain
+from trexbench.fleet.task import measure_cell
 from trexbench.results.document import encode
 from trexbench.results.nights import is_sent, read_night
 from trexbench.results.remote import mirror_of, store_of
@@ -26,14 +25,7 @@ from trexbench.session.keep import Output
 from trexbench.session.options import Setup
 from trexbench.suite.night import NightOptions, run_suite
 
-PLACE = "2026-11-21/netgate-linux/x.json"
 THERE = f"/lab/results/{PLACE}"
-
-
-class Unguarded:
-    """A guard that ends nobody."""
-
-    def kill_at(self, _when_s: float | None) -> None: ...
 
 
 @pytest.fixture
@@ -41,19 +33,9 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for package in ("distributed", "pyarrow"):
         pytest.importorskip(package)
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr(task, "_GUARD", Unguarded())
+    monkeypatch.setattr(task, "_GUARD", Noted())
     yield (memory := pytest.importorskip("fsspec").filesystem("memory"))
     memory.store.clear()
-
-
-def order_of(tmp_path: Path, results: Path) -> CellOrder:
-    suite = tmp_path / "mine.yaml"
-    suite.write_text("duts: [netgate-linux]\nmodes: [64b]\ndirections: [uni]\n")
-    setup = Setup(sim=True, configs_dir=Path(__file__).parents[2] / "dut_configs")
-    digest = digest_of(read_suite(suite, setup.configs_dir), setup)
-    return CellOrder(
-        str(suite), "mine", plain(setup), {}, "", 0, "2026-11-21", "2026-11-21-mine", str(results), PLACE, digest, 9.0
-    )
 
 
 def test_a_document_is_in_the_store_before_its_task_returns_by_two_requests(
@@ -76,7 +58,7 @@ def test_a_document_is_in_the_store_before_its_task_returns_by_two_requests(
 
     for name in ("pipe_file", "cat_file", "info", "exists", "ls", "find", "makedirs"):
         monkeypatch.setattr(type(memory), name, counted(name, getattr(memory, name)))
-    order = asdict(order_of(tmp_path, results))
+    order = asdict(make_order(tmp_path / "mine.yaml", results))
     assert measure_cell(order, measured("first"))["unsent"] is None
     assert asked == ["cat_file", "makedirs", "pipe_file"], "looked for, then created; S3 has no directories to make"
     monkeypatch.undo()
@@ -85,7 +67,7 @@ def test_a_document_is_in_the_store_before_its_task_returns_by_two_requests(
 
 def test_a_cell_that_the_store_has_is_not_measured_again(tmp_path: Path, memory: Any) -> None:
     results = mirror_of("memory://lab/results")
-    order = asdict(order_of(tmp_path, results))
+    order = asdict(make_order(tmp_path / "mine.yaml", results))
     measure_cell(order, measured("first"))
     (results / PLACE).unlink()  # another machine's mirror, or one that was lost
     again = measure_cell(order, unneeded)
@@ -95,7 +77,7 @@ def test_a_cell_that_the_store_has_is_not_measured_again(tmp_path: Path, memory:
 
 def test_a_store_that_is_away_loses_nothing(tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     results = mirror_of("memory://lab/results")
-    order = asdict(order_of(tmp_path, results))
+    order = asdict(make_order(tmp_path / "mine.yaml", results))
     with monkeypatch.context() as patched:
         for name in ("pipe_file", "cat_file"):
             patched.setattr(type(memory), name, broken)
@@ -152,7 +134,7 @@ def test_a_complete_document_that_was_there_stands(
     results = mirror_of("memory://lab/results")
     memory.pipe_file(THERE, theirs := encode(make_result(id="theirs")))
     monkeypatch.setattr(task, "fetch_document", lambda *_: False)
-    order = asdict(order_of(tmp_path, results))
+    order = asdict(make_order(tmp_path / "mine.yaml", results))
     assert measure_cell(order, measured("ours"))["unsent"] == f"{PLACE} was in the store already: that one stands"
     assert (results / PLACE).read_bytes() == memory.cat_file(THERE) == theirs
     assert put_document(results, PLACE, 9.0) is None

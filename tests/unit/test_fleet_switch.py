@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from drives import Noted
 from fake_switch import section_of, vlans_of
 
 from trexbench.config.endpoints import TransportConfig
@@ -38,16 +39,6 @@ links:
   - [netgate-linux:enp3s0f0, sw1:p7, 103]
   - [netgate-linux:enp3s0f1, sw1:p8, 104]
 """
-
-
-@dataclass
-class Noted:
-    """A guard that notes what it is asked for."""
-
-    asked: list[float | None] = field(default_factory=list)
-
-    def kill_at(self, when_s: float | None) -> None:
-        self.asked.append(when_s)
 
 
 @pytest.fixture
