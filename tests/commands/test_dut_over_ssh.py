@@ -19,7 +19,7 @@ from box_vpp import VppBox
 from boxshim import Order, Shim, programs_of
 from effort import NIGHTLY
 from sshd import WHY_NOT, Sshd, running_sshd
-from tools import ROOT, fake_server, trexbench
+from tools import ROOT, document, fake_server, trexbench
 
 from trexbench.config.endpoints import TransportConfig
 from trexbench.config.lookup import load_dut
@@ -210,8 +210,7 @@ def test_a_run_in_which_pfsense_turned_its_firewall_on_is_void(place: Place, ala
     with fake_server() as server:
         options = [one for one in server.options if one != "--no-apply"]
         run = place.trexbench("ramp", "--dut", place.kind.name, "--mode", "var2-64b", *QUICK.split(), *options)
-    (path,) = place.folder.glob("results/*/*/*.json")
-    found = json.loads(path.read_text())
+    found = document(place.folder)
     assert len(found["telemetry"]["readings"]) >= 2
     if not alarm:
         assert run.returncode == 0 and found["status"] == "complete", run.stderr

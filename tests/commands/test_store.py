@@ -6,16 +6,13 @@ import json
 import os
 import shutil
 import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pwd import getpwuid
 
 import pytest
+from lasting_s3 import SECRET, bucket_here
 from sshd import WHY_NOT, running_sshd
 from tools import folder_with, succeed, trexbench
 
@@ -40,35 +37,10 @@ plan: {ramp_duration: 30s, hold: 5s, confirm: 2s, warmup: "1kpps:5s"}
 
 
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The log of moto's server, which has the bucket ``lab``."""
-    pytest.importorskip("moto")
-    fsspec, _ = pytest.importorskip("fsspec"), pytest.importorskip("s3fs")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    secrets = {"AWS_ACCESS_KEY_ID": "key-of-ours", "AWS_SECRET_ACCESS_KEY": "secret-of-ours"}
-    for name, value in {
-        **secrets,
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    log = tmp_path / "s3.log"
-    with log.open("wb") as output:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-        server = subprocess.Popen(command, stdout=output, stderr=output)
-        try:
-            while server.poll() is None:
-                with socket.socket() as asked:
-                    if asked.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.05)
-            fsspec.filesystem("s3", skip_instance_cache=True).mkdir("lab", create_parents=True)
-            yield log
-        finally:
-            server.terminate()
-            server.wait()
+def s3(tmp_path: Path) -> Iterator[Path]:
+    """The folder of an S3 server on loopback, which has the bucket ``lab``."""
+    with bucket_here(tmp_path / "s3"):
+        yield tmp_path / "s3"
 
 
 def check_store(tmp_path: Path, address: str) -> None:
@@ -114,8 +86,8 @@ def test_s3(tmp_path: Path, s3: Path) -> None:
     (tmp_path / "small.yaml").write_text(SUITE)
     begun = trexbench(tmp_path, "suite", "run", "small.yaml", "--sim", "-q", "--results", "s3://none/results")
     assert begun.returncode == StoreError.exit_code and "there is no bucket none" in begun.stderr
-    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path != s3]
-    assert kept and not [path for path in kept if b"secret-of-ours" in path.read_bytes()]
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and s3 not in path.parents]
+    assert kept and not [path for path in kept if SECRET.encode() in path.read_bytes()]
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)

@@ -6,12 +6,12 @@ import contextlib
 import json
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from endpoints import free_port
 from sshd import eventually
 from tools import ROOT, TREXBENCH, begin, environment, trexbench
 
@@ -30,12 +30,6 @@ def make_certificates(folder: Path) -> Path:
     shown = subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True, timeout=60).stdout
     assert "CA:FALSE" in shown and "CA:TRUE" not in shown
     return folder
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        port: int = bound.getsockname()[1]
-        return port
 
 
 @dataclass

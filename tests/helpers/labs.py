@@ -16,14 +16,12 @@ from routed import plain_lab
 ENDS = ("client", "server", "dut")
 
 
-def write_lab(
-    folder: Path, prefix: str, cables: str = "{offloads: full}", more: str = "", bypass: bool = False
-) -> Path:
+def write_lab(folder: Path, prefix: str, cables: str = "{offloads: full}", more: str = "") -> Path:
     """Write the config ``own.yaml``. cables: ``lab: endpoints:``; more: sections besides those of lab-linux.
 
-    bypass: with a cable around the router, over which every run first measures the hosts' own ceiling, 4 s each way.
+    It has no cable around the router, over which a run would first measure the hosts' own ceiling, 4 s each way.
     """
-    text = plain_lab() if bypass else re.sub(r"^ *bypass:.*\n", "", plain_lab(), flags=re.M)
+    text = re.sub(r"^ *bypass:.*\n", "", plain_lab(), flags=re.M)
     head, found, tail = text.partition("  endpoints:\n    offloads: full")
     assert found and "  prefix: tbx " in head
     head = head.replace("  prefix: tbx ", f"  prefix: {prefix} ")

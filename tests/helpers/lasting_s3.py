@@ -17,12 +17,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 ERRORS, FULL = "errors", "full"
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+SECRET = "secret-of-ours"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key-of-ours", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 class LastingApp:
@@ -123,6 +124,26 @@ class LastingServer:
         self.go_on()
         for kind in (ERRORS, FULL):
             self.have_trouble(kind, is_over=True)
+
+
+@contextlib.contextmanager
+def bucket_here(folder: Path) -> Iterator[Any]:
+    """The bucket ``lab`` on a server of its own; the environment leads there. Yields its file system."""
+    import pytest
+
+    for package in ("moto", "s3fs"):
+        pytest.importorskip(package)
+    fsspec, server = pytest.importorskip("fsspec"), LastingServer(folder)
+    try:
+        server.wait()
+        with pytest.MonkeyPatch.context() as patched:
+            for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.port}"}.items():
+                patched.setenv(name, value)
+            s3 = fsspec.filesystem("s3", skip_instance_cache=True)
+            s3.mkdir("lab", create_parents=True)
+            yield s3
+    finally:
+        server.kill()
 
 
 def main() -> None:

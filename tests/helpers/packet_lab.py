@@ -57,6 +57,19 @@ def share_lab(of: Path, folder: Path) -> None:
     (folder / "run").symlink_to(of / "run")
 
 
+def servers(prefix: str) -> set[int]:
+    """Process ids of the packet servers of labs with this prefix: without one there is no traffic."""
+    mark, found = f"TREXBENCH_LAB={prefix}".encode(), set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = mark in (entry / "environ").read_bytes().split(b"\0")
+            if ours and b"trexbench.stlserver" in (entry / "cmdline").read_bytes().split(b"\0"):
+                found.add(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
 def namespaces(prefix: str) -> list[str]:
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     return [line.split()[0] for line in listed.splitlines() if line.startswith(f"{prefix}-")]

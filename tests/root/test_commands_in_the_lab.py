@@ -12,7 +12,7 @@ import pytest
 from openwrt import SSH, example, in_lab
 from packet_lab import namespaces, plan
 from sshd import WHY_NOT, running_sshd
-from tools import succeed, trexbench
+from tools import document, succeed, trexbench
 
 from trexbench.transport.ssh import CONFIG_ENV
 
@@ -32,8 +32,7 @@ def lab(tmp_path: Path) -> Iterator[Path]:
 def test_real_packets_pass_a_router_that_only_commands_set_up(tmp_path: Path, lab: Path) -> None:
     """Each reading of the DUT is a row of commands: beside three other labs they took seconds, and traffic ended."""
     succeed(tmp_path, "ramp", "--dut", str(lab), "--mode", "var2-64b", "--no-picture")
-    (path,) = tmp_path.glob("results/*/own/*.json")
-    found = json.loads(path.read_text())
+    found = document(tmp_path)
     assert found["dut"]["attested"] and not found["dut"]["mismatches"] and len(found["dut"]["applied"]) >= 6
     assert found["dut"]["facts"]["forwarding"] == "1"
     first, last = (found["telemetry"]["readings"][at]["observation"] for at in (0, -1))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from clusters import LEASE_S, FleetHere, fleet_here
-from packet_lab import lab_up, namespaces, plan, share_lab, write_lab
+from packet_lab import lab_up, namespaces, plan, servers, share_lab, write_lab
 from sshd import eventually
 from tools import documents, folder_with, succeed, trexbench
 
@@ -51,21 +51,6 @@ def fleet(tmp_path: Path) -> Iterator[FleetHere]:
         assert not namespaces(prefix)
 
 
-def sends(prefix: str) -> bool:
-    """Test whether a packet server of this lab is there: without one there is no traffic."""
-    mark = f"TREXBENCH_LAB={prefix}".encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (
-                mark in (entry / "environ").read_bytes().split(b"\0")
-                and b"stlserver" in (entry / "cmdline").read_bytes()
-            ):
-                return True
-        except OSError:
-            continue
-    return False
-
-
 def is_measured(folder: Path, dut: str) -> bool:
     """Test whether a run of this DUT has begun: its document is there, though not yet in its place."""
     return any((folder / "results" / ".fleet").glob(f"2*/{TESTERS[dut]}-*/20*/{dut}/*.json"))
@@ -80,14 +65,14 @@ def test_a_night_goes_on_after_testers_were_killed_in_the_middle(fleet: FleetHer
     """First a tester's process is killed, which its command starts again; then a whole command, started by hand."""
     night = fleet.begin_night("suite", "run", "pair")
     eventually(lambda: is_measured(tmp_path, "one") and is_measured(tmp_path, "two"), "both are measured", 120)
-    assert all(len(namespaces(prefix)) >= 2 and sends(prefix) for prefix in PREFIXES.values())
+    assert all(len(namespaces(prefix)) >= 2 and servers(prefix) for prefix in PREFIXES.values())
     now = fleet.status()
     assert {now[tester]["state"] for tester in TESTERS.values()} == {"measuring"}, now
     os.kill(fleet.process_of("t1"), signal.SIGKILL)
-    eventually(lambda: not sends(PREFIXES["one"]) and not namespaces(PREFIXES["one"]), "lab one is gone", LEASE_S)
+    eventually(lambda: not servers(PREFIXES["one"]) and not namespaces(PREFIXES["one"]), "lab one is gone", LEASE_S)
     fleet.await_words("t1", "it is started again")
     fleet.kill("t2")
-    eventually(lambda: not sends(PREFIXES["two"]) and not namespaces(PREFIXES["two"]), "lab two is gone", LEASE_S)
+    eventually(lambda: not servers(PREFIXES["two"]) and not namespaces(PREFIXES["two"]), "lab two is gone", LEASE_S)
     eventually(lambda: fleet.status()["t2"]["state"] == "lost", "t2 is lost", 60)
     fleet.start_tester("t2")
     out, err = night.communicate(timeout=240)

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from effort import NIGHTLY
 from packet_lab import write_lab
 from tools import ROOT
 
@@ -26,7 +25,7 @@ def test_the_script_of_the_document(
     times = '"warmup_duration": 2, "ramp_duration": 10, "hold": 3'
     assert times in script and 'ramp_to="50%"' in script
     shorter = script.replace(times, '"ramp_duration": 4, "hold": 1').replace('"50%"', '"10kpps"')
-    for text in (script if NIGHTLY else shorter, shorter):  # a lab after a simulation, too
+    for text in (script, shorter):  # a lab after a simulation, too
         exec(compile(text, "docs/python.md", "exec"), {"__name__": "notebook"})
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 10 and [line.split()[0] for line in lines[1:5]] == ["lab-linux"] * 2 + ["netgate-vpp"] * 2

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from packet_lab import lab_up, namespaces, share_lab, write_lab
 from sshd import eventually
-from tools import begin, document, succeed, trexbench
+from tools import await_line, begin, document, succeed, trexbench
 from vm_labs import processes
 
 from trexbench.config.lookup import load_dut
@@ -52,15 +52,6 @@ def up(standing: Path, tmp_path: Path) -> Path:
     """lab-linux, which is up and stays."""
     share_lab(standing, tmp_path)
     return write_lab(tmp_path / "own.yaml", PREFIX)
-
-
-def started(run: subprocess.Popen[str]) -> None:
-    """Wait for the ramp to be under way."""
-    assert run.stderr is not None
-    for line in run.stderr:
-        if "ramp" in line and "asked" in line:
-            return
-    pytest.fail("the ramp did not begin")
 
 
 def test_ramp_measures_a_router_that_forwards(tmp_path: Path, ephemeral: Path) -> None:
@@ -100,7 +91,7 @@ def test_whatever_ends_the_run_its_lab_goes_with_it(
     tmp_path: Path, ephemeral: Path, number: signal.Signals, code: int, status: str
 ) -> None:
     run = begin(tmp_path, *LONG)
-    started(run)
+    await_line(run, "ramp", "asked")
     run.send_signal(number)
     run.communicate(timeout=60)
     assert run.returncode == code
@@ -110,7 +101,7 @@ def test_whatever_ends_the_run_its_lab_goes_with_it(
 
 def test_a_dead_server_ends_the_run_and_is_quoted(tmp_path: Path, ephemeral: Path) -> None:
     run = begin(tmp_path, *LONG)
-    started(run)
+    await_line(run, "ramp", "asked")
     for pid in processes(OWN):
         os.kill(pid, signal.SIGKILL)
     _, said = run.communicate(timeout=60)
@@ -123,7 +114,7 @@ def test_a_dead_server_ends_the_run_and_is_quoted(tmp_path: Path, ephemeral: Pat
 
 def test_a_cable_pulled_in_the_ramp_ends_it(tmp_path: Path, up: Path) -> None:
     run = begin(tmp_path, *LONG)
-    started(run)
+    await_line(run, "ramp", "asked")
     subprocess.run(["ip", "-n", f"{PREFIX}-dut", "link", "set", "d1", "down"], check=True)
     _, printed = run.communicate(timeout=60)
     assert run.returncode == 5, printed

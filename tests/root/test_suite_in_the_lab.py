@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packet_lab import namespaces, plan, write_lab
+from packet_lab import namespaces, plan, servers, write_lab
 from sshd import eventually
 from tools import await_line, begin, documents, folder_with, succeed, trexbench
 
@@ -33,19 +33,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     assert not namespaces(PREFIX)
 
 
-def servers() -> set[int]:
-    """Process ids of packet servers in our labs."""
-    mark, found = f"TREXBENCH_LAB={PREFIX}".encode(), set()
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            ours = mark in (entry / "environ").read_bytes().split(b"\0")
-            if ours and b"trexbench.stlserver" in (entry / "cmdline").read_bytes().split(b"\0"):
-                found.add(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 def night(folder: Path) -> Any:
     (path,) = folder.glob("results/nights/*.json")
     return json.loads(path.read_text())
@@ -63,13 +50,13 @@ def test_cells_of_a_session_share_one_lab(folder: Path) -> None:
     await_line(run, f"cell 1 of {CELLS}")
     for number in range(2, CELLS + 1):
         await_line(run, f"cell {number} of {CELLS}")
-        seen.append(servers())
+        seen.append(servers(PREFIX))
         spaces.append([os.stat(f"/run/netns/{name}").st_ino for name in sorted(namespaces(PREFIX))])
     _, said = run.communicate(timeout=120)
     assert run.returncode == 0 and f"{CELLS} of {CELLS} cells measured" in said, said
     assert len(seen[0]) == 1 and seen[1:] == seen[:-1]
     assert len(spaces[0]) == 4 and spaces[1:] == spaces[:-1]
-    assert not namespaces(PREFIX) and not servers()
+    assert not namespaces(PREFIX) and not servers(PREFIX)
     found = documents(folder)
     assert [one["command"]["mode"] for one in found] == ["var2-64b", "var2-imix", "1flow-64b"]
     for one in found:
@@ -84,15 +71,15 @@ def test_kill_9_takes_the_lab_along_and_the_night_goes_on_in_another(folder: Pat
     run = begin(folder, *suite)
     await_line(run, "cell 2 of 2")
     eventually(lambda: len(documents(folder)) == 2, "there are two documents", 30)
-    assert len(servers()) == 1 and len(namespaces(PREFIX)) == 4
+    assert len(servers(PREFIX)) == 1 and len(namespaces(PREFIX)) == 4
     run.kill()
     _, said = run.communicate(timeout=10)
     assert run.returncode == -signal.SIGKILL, said
-    eventually(lambda: not namespaces(PREFIX) and not servers(), "the lab is gone", 30)
+    eventually(lambda: not namespaces(PREFIX) and not servers(PREFIX), "the lab is gone", 30)
     assert [cell["state"] for cell in night(folder)["cells"]] == ["done", "running"] and not night(folder)["finished"]
     resumed = succeed(folder, *suite, "--resume")
     assert "cell 1 of 2" not in resumed.stderr, resumed.stderr
-    assert not namespaces(PREFIX) and not servers()
+    assert not namespaces(PREFIX) and not servers(PREFIX)
     first, killed, second = documents(folder)
     assert killed["status"] == "running"
     for one in (first, second):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
@@ -13,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labs import document, flows
 from sshd import WHY_NOT, Sshd, eventually, running_sshd
 from tools import TREXBENCH, begin
+from wire import ip
 
 from trexbench.transport.ssh import CONFIG_ENV
 
@@ -44,10 +45,6 @@ endpoints:
 """
 
 
-def ip(*words: str) -> str:
-    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=20).stdout
-
-
 @dataclass
 class Bench:
     servers: dict[str, Sshd]
@@ -65,9 +62,7 @@ class Bench:
         return said
 
     def document(self) -> dict[str, Any]:
-        """The latest."""
-        found: dict[str, Any] = json.loads(max(self.folder.glob("results/*/three/*.json")).read_text())
-        return found
+        return document(self.folder, "three")
 
     def state(self) -> dict[str, str]:
         """Addresses, routes and settings of the hosts; without what only time changes."""
@@ -92,12 +87,6 @@ class Bench:
                 continue
             found += [words] if words and "sshd" not in words else []
         return found
-
-    def flows(self, host: str) -> bool:
-        """Test whether both a control connection and one with payload are established there."""
-        inside = ("netns", "exec", f"{PREFIX}-{host}", *["ss", "-tnH", "state", "established"])
-        table = ip(*inside, "( dport = 5201 or sport = 5201 )")
-        return len(table.splitlines()) >= 2
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +158,7 @@ def test_three_hosts_are_configured_measured_and_reverted(bench: Bench) -> None:
 def test_ssh_of_one_host_is_lost_in_the_middle(bench: Bench, lost: str) -> None:
     leg = ("--time", "3s", "--interval", "200ms", "--forward", "--ping", "0", "-q", "--no-picture")
     with bench.begin("tcp", "--dut", "./three.yaml", *leg) as running:
-        eventually(lambda: running.poll() is not None or bench.flows("right"), "TCP flows", 60)
+        eventually(lambda: running.poll() is not None or flows(PREFIX, "right"), "TCP flows", 60)
         time.sleep(0.8)  # nothing outside tells when readings have come, every 0.2 s
         bench.servers[lost].cut()
         others = [host for host in HOSTS if host != lost] if lost != "router" else []
