@@ -61,7 +61,7 @@ KINDS = {
 }
 
 
-SHORT = ("--ramp-duration", "60", "--hold", "4", "--confirm", "2")
+SHORT = ("--ramp-duration", "60", "--hold", "4", "--confirm", "2", "--latency", "2s")
 
 
 def some(*by_day: str) -> pytest.MarkDecorator:
@@ -87,23 +87,29 @@ def assert_measured(found: Any, kind: Kind, both: bool) -> None:
     assert {one["mean_frame_bytes"] for one in offers} == {kind.frame_bytes}
     assert [one["line_rate_pps"] for one in offers] == pytest.approx([kind.line_rate_pps] * len(offers), rel=1e-4)
     assert {one["limit"] for one in results} == {"dut"}
-    assert sum(one["maximum_pps"] for one in results) == pytest.approx(kind.pps, rel=0.02)
+    assert sum(one["maximum_pps"] for one in results) == pytest.approx(found["total_pps"])
+    assert found["total_pps"] == pytest.approx(kind.pps, rel=0.02)
 
 
-def assert_measured_one_way(folder: Path, kind: Kind, verb: str, *options: str) -> None:
+def measured_one_way(folder: Path, kind: Kind, verb: str, *options: str) -> Any:
     succeed(folder, verb, "--dut", "box", "--mode", kind.mode, "--sim", "--no-picture", "-q", *options)
     (found,) = documents(folder)
     assert_measured(found, kind, both=False)
+    return found
 
 
 @some(*KINDS)
 def test_it_is_searched_one_way(tmp_path: Path, kind: Kind) -> None:
-    assert_measured_one_way(tmp_path, kind, "search")
+    measured_one_way(tmp_path, kind, "search")
 
 
 @some("driver commands", "two tags and IPv6", "9000 B")
 def test_it_is_ramped_one_way(tmp_path: Path, kind: Kind) -> None:
-    assert_measured_one_way(tmp_path, kind, "ramp", *SHORT)
+    found = measured_one_way(tmp_path, kind, "ramp", *SHORT)
+    assert len(found["latency"]) == 3 * len(found["analysis"])
+    assert all(0 < one["received"] == one["sent"] for one in found["latency"])
+    sent = found["samples"][5]["ports"]["0"]
+    assert sent["obytes"] == kind.frame_bytes * sent["opackets"] > 0
 
 
 @some("four ports of IPv6")
@@ -122,8 +128,11 @@ def test_suites_of_ramps_and_of_searches_measure_it_both_ways(tmp_path: Path, ki
 
 
 def test_one_pair_of_four_ports_is_measured(tmp_path: Path) -> None:
+    """Between networks of its own."""
     (tmp_path / "box.yaml").write_text(linux(4) + "twin: {workers: 1, clock: 2.5ghz, cycles_per_packet: 2500}\n")
-    words = ("--mode", "64b", "--sim", "--ports", "2,3", "--no-picture")
+    words = ("--mode", "64b", "--bidir", "--sim", "--ports", "2,3", "--no-picture")
     succeed(tmp_path, "search", "--dut", "box.yaml", *words)
     (found,) = documents(tmp_path)
-    assert [one["direction"] for one in found["analysis"]] == ["2->3"]
+    assert sorted(one["direction"] for one in found["analysis"]) == ["2->3", "3->2"]
+    varied = {name: profile["varied"][0] for name, profile in found["profiles"].items()}
+    assert varied["2->3"].startswith("IP.src 16.1.0.4") and varied["3->2"].startswith("IP.src 48.1.0.4")

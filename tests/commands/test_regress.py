@@ -88,7 +88,6 @@ def test_forms_of_one_judgement(nights: Path) -> None:
         ),
         (("--acknowledge", "*", "--metric", "power"), 2, "--note"),
         (("--acknowledge", "*", "--metric", "power", "--note", " WHY "), 2, "say with --note why, not WHY"),
-        (("--forget", "7"), 9, "no known change 7"),
         (("--results", "nowhere"), 9, "no such directory"),
         (("--junit", "no/such/place.xml"), 9, "place.xml"),
     ],

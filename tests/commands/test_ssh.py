@@ -19,10 +19,8 @@ from sshd import WHY_NOT, Sshd, eventually, running_sshd
 from tools import ROOT
 
 from trexbench.config.endpoints import TransportConfig
-from trexbench.config.schema import dut_of
 from trexbench.core.errors import DutError
-from trexbench.dut import Wanted, open_dut
-from trexbench.transport import LocalTransport, SshTransport, Transport, local, open_transport
+from trexbench.transport import SshTransport, Transport, local
 from trexbench.transport.ssh import CONFIG_ENV
 from trexbench.transport.ssh_master import CannotOpen, open_master
 
@@ -370,29 +368,3 @@ def test_ctrl_c_ends_the_command_and_leaves_a_connection_for_cleaning_up(server:
             dut.run(["sleep", "8"], 20)
         assert dut.run(["echo", "revert"], 20).stdout == "revert\n"
         assert server.connections == before
-
-
-ROUTER = """driver: linux
-transport: {type: ssh, host: dut}
-ports:
-  - {tester: 0, interface: lo, address: 100.65.1.1/24, neighbour: {address: 100.65.1.2, mac: "02:00:00:00:00:01"}}
-  - {tester: 1, interface: no0, address: 100.65.2.1/24, neighbour: {address: 100.65.2.2, mac: "02:00:00:00:00:02"}}
-routes: [{to: 48.0.0.0/8, via: 100.65.2.2}]
-"""
-
-
-def test_the_linux_driver_reads_the_same_through_ssh(
-    server: Sshd, run_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not shutil.which("ip"):
-        pytest.skip("needs iproute2: ip is not installed")
-    config = dut_of(Path("loopback.yaml"), ROUTER)
-    monkeypatch.setenv(CONFIG_ENV, str(server.client_config))
-    before = server.connections
-    with closing(open_transport(config.transport, run_dir)) as there:
-        far = open_dut(Wanted(config), there).verify()
-    near = open_dut(Wanted(config), LocalTransport()).verify()
-    assert far.facts["kernel"] == os.uname().release
-    assert far.facts == near.facts and far.mismatches == near.mismatches
-    assert any(wrong.what == "interface" and wrong.wanted == "no0" for wrong in far.mismatches)
-    assert server.connections == before + 1

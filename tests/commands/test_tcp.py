@@ -20,12 +20,11 @@ BDP = ("tcp", "--bdp", "--dut", "lab-linux", "--sim", "--speedup", "10000", "--p
 def test_a_simulated_run_says_so_and_can_be_asked_for_again(tmp_path: Path) -> None:
     done = succeed(tmp_path, *SIM, "--ping", "2", "--label", "night-1")
     assert "SIMULATED" in done.stdout
-    (document,) = tmp_path.glob("results/*/*/*.json")
-    for command in (("show", str(document)), ("show", "--brief"), ("results", "compare", str(document), str(document))):
-        again = succeed(tmp_path, *command)
-        assert "raspberry-pi" in again.stdout
+    (path,) = map(str, tmp_path.glob("results/*/*/*.json"))
+    for command in (("show", path), ("show", "--brief"), ("results", "compare", path, path)):
+        assert "raspberry-pi" in succeed(tmp_path, *command).stdout
     found = succeed(tmp_path, "results", "list", "--label", "night-1")
-    assert document.name in found.stdout, found.stderr
+    assert Path(path).name in found.stdout, found.stderr
 
 
 def test_each_version_way_and_repetition_has_its_leg(tmp_path: Path) -> None:
@@ -48,8 +47,7 @@ def test_ctrl_c_keeps_what_was_measured_and_a_second_ends_what_is_only_drawn(tmp
             time.sleep(0.1)
     assert running.returncode in (130, -signal.SIGINT)  # the last: Python no longer handles signals at its end
     assert not list(tmp_path.glob("results/*/*/*.png"))
-    (path,) = tmp_path.glob("results/*/*/*.json")
-    kept = json.loads(path.read_text())
+    kept = document(tmp_path)
     assert kept["status"] == "incomplete" and len(kept["legs"]) == 1
 
 
@@ -97,9 +95,7 @@ def test_without_telemetry_nothing_is_read_of_the_dut(tmp_path: Path) -> None:
         ("trexbench bdp --dut mini", {"mininet-lab8"}),
         ("trexbench tcp --bd", {"--bdp"}),
         ("trexbench ramp --lat", {"--latency"}),
-        ("trexbench tcp --bdp --dut mini", {"mininet-lab8"}),
         ("trexbench tcp --engine ", {"embedded", "iperf3"}),
-        ("trexbench tcp --ip ", {"4", "6", "both"}),
         ("trexbench suite table home", {"home-routers-2022"}),
     ],
 )

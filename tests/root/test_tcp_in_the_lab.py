@@ -45,16 +45,6 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert not list(Path("/run/netns").glob(f"{PREFIX}s-*"))
 
 
-@pytest.mark.nightly
-def test_each_way_is_measured_with_ceilings_pings_and_the_routers_counters(tmp_path: Path) -> None:
-    write_lab(tmp_path, PREFIX, bypass=True)
-    _, found = measured(tmp_path, "--time", "1s", "--interval", "500ms", "--ping", "1", "-q", "--no-picture")
-    assert found["status"] == "complete" and not found["simulated"]
-    assert len(found["legs"]) == 2 and len(found["ceilings"]) == 2 and len(found["pings"]) == 3
-    assert all(leg["dut"] for leg in found["legs"])
-    assert set(found["endpoints"]) == {"client", "server"}
-
-
 @pytest.mark.measures
 def test_a_line_is_the_limit(tmp_path: Path) -> None:
     """94.1 Mbit/s of payload are what 100 Mbit/s of Ethernet carry; a busy machine may lose some of it.

@@ -78,10 +78,7 @@ def test_host_keys_are_checked(server: CliServer) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (
-            {"platform": "mikrotik_router"},
-            "knows no platform 'mikrotik_router' over ssh: did you mean mikrotik_routeros",
-        ),
+        ({"platform": "mikrotik_router"}, "knows no platform 'mikrotik_router' over ssh: did you mean mikrotik_ro"),
         ({"platform": "cisco_ios_telnet"}, "did you mean cisco_ios"),
         ({"password_file": "/nonexistent/secret"}, "/nonexistent/secret: No such file"),
         ({"password_env": "TREXBENCH_NO_SUCH"}, "the environment has no TREXBENCH_NO_SUCH"),
@@ -91,6 +88,12 @@ def test_a_login_that_cannot_be(server: CliServer, changes: dict[str, str], word
     with pytest.raises(DutError) as caught:
         transport(server, **changes).run((ADD,), 5)
     assert words in str(caught.value)
+
+
+def test_a_wrong_password(server: CliServer) -> None:
+    (server.folder / "secret").write_text("wrong\n")
+    with pytest.raises(DutError, match="admin@dut accepts neither your keys nor the password"):
+        transport(server).run((ADD,), 5)
 
 
 def test_nobody_listens(server: CliServer) -> None:
