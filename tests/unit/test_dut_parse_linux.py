@@ -126,20 +126,17 @@ def test_what_is_printed_is_a_fact_or_none(parser: Callable[[Any], object], text
     assert parser(text) == expected
 
 
+VIA = {"gateway": "1.2.3.4", "dev": "d0"}
+
+
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        (
-            {"dst": "16.0.0.0/8", "gateway": "1.2.3.4", "dev": "d0"},
-            ("16.0.0.0/8", ["via 1.2.3.4 dev d0"], "unicast", 0),
-        ),
+        ({"dst": "16.0.0.0/8", **VIA}, ("16.0.0.0/8", ["via 1.2.3.4 dev d0"], "unicast", 0)),
         ({"dst": "10.0.0.7", "dev": "d0", "metric": 5}, ("10.0.0.7/32", ["dev d0"], "unicast", 5)),
-        ({"dst": "default", "gateway": "1.2.3.4", "dev": "d0"}, ("0.0.0.0/0", ["via 1.2.3.4 dev d0"], "unicast", 0)),
+        ({"dst": "default", **VIA}, ("0.0.0.0/0", ["via 1.2.3.4 dev d0"], "unicast", 0)),
         ({"type": "blackhole", "dst": "16.0.8.0/24"}, ("16.0.8.0/24", ["blackhole"], "blackhole", 0)),
-        (
-            {"dst": "16.0.0.0/8", "nexthops": [{"gateway": "1.1.1.1", "dev": "d0"}, {"dev": "d1"}]},
-            ("16.0.0.0/8", ["via 1.1.1.1 dev d0", "dev d1"], "unicast", 0),
-        ),
+        ({"dst": "::/0", "nexthops": [VIA, {"dev": "d1"}]}, ("::/0", ["via 1.2.3.4 dev d0", "dev d1"], "unicast", 0)),
     ],
 )
 def test_routes(entry: dict[str, object], expected: tuple[object, ...]) -> None:
@@ -186,8 +183,11 @@ def test_the_queue_of_an_interrupts_name(name: str, queue: int | None) -> None:
 
 
 @given(st.sets(st.integers(0, 300)))
-def test_a_mask_comes_back_as_it_was_written(cpus: set[int]) -> None:
+def test_a_mask_has_a_bit_for_each_cpu_and_is_read_again(cpus: set[int]) -> None:
+    value = int(files.mask(sorted(cpus)).replace(",", ""), 16)
+    assert {bit for bit in range(301) if value >> bit & 1} == cpus
     assert files.parse_mask(files.mask(cpus)) == sorted(cpus)
+    assert files.mask((0, 35)) == "00000008,00000001", "in words of 32, the highest first"
 
 
 def test_stolen_time_is_in_the_total_and_nobodys_work() -> None:

@@ -63,8 +63,7 @@ def used(box: PfsenseBox) -> PfsenseBox:
 def test_apply_makes_it_what_the_config_says(bench: Bench) -> None:
     assert bench.apply() == ARTICLE, "pfSense forwards already"
     assert bench.wrong() == []
-    waited = [*ARTICLE, "sleep 15"]
-    assert bench.apply() == [] and bench.changing() == waited, "a second apply changes nothing"
+    assert bench.apply() == [] and bench.changing() == [*ARTICLE, "sleep 15"], "a second apply changes nothing"
 
 
 def test_revert_restores_what_was_there(bench: Bench) -> None:
@@ -127,18 +126,13 @@ def test_the_firewall_stays_where_it_shall(tmp_path: Path) -> None:
     assert bench.dut.verify().facts["firewall_rules"] == 3
 
 
-def test_what_pfsense_does_for_a_link_is_over_before_addresses_pins_and_the_firewall_are_set(
-    bench: Bench,
-) -> None:
+def test_what_pfsense_does_for_a_link_is_over_before_the_rest_is_set(bench: Bench) -> None:
     """rc.linkup, on ports that pfSense manages: pf is on again, and neighbours are gone, some seconds after ``up``."""
     bench.box.assigned = ("ix0", "ix1")
     assert bench.apply() == ARTICLE
     found = bench.dut.verify()
     assert found.mismatches == () and bench.box.due == []
-    assert [text.partition(",")[0] for text in found.doubts] == [
-        "pfSense manages ix0 itself",
-        "pfSense manages ix1 itself",
-    ]
+    assert [text.partition(",")[0] for text in found.doubts] == [f"pfSense manages ix{n} itself" for n in (0, 1)]
     assert found.facts["assigned"] == ["ix0", "ix1"]
     bench.box.assigned = ()
     plain = bench.dut.verify()
@@ -167,14 +161,11 @@ def test_what_a_late_link_event_undoes_is_seen_once_it_is_over(bench: Bench) -> 
     bench.apply()
     bench.box.due = [("ix0", 1000)]
     wrong = bench.wrong()
-    assert len(wrong) == 2
-    assert (
-        "pfSense undoes it when a link changes: remove ix0 from its interfaces (Interfaces > Assignments)" in wrong[0]
-    )
-    assert wrong[0].startswith("neighbour 100.65.1.2: wanted 68:05:ca:32:45:94 permanent on ix0, found none")
-    assert (
-        wrong[1].startswith("firewall: wanted disabled, found enabled") and "Disable all packet filtering" in wrong[1]
-    )
+    pin, firewall = wrong
+    assert pin.startswith("neighbour 100.65.1.2: wanted 68:05:ca:32:45:94 permanent on ix0, found none")
+    assert "pfSense undoes it when a link changes: remove ix0 from its interfaces (Interfaces > Assig" in pin
+    assert firewall.startswith("firewall: wanted disabled, found enabled")
+    assert "Disable all packet filtering" in firewall
     waits = bench.transport.ran.count("sleep 15")
     assert bench.wrong() == wrong and bench.transport.ran.count("sleep 15") == waits, "nothing was set since"
 
@@ -238,6 +229,7 @@ BLACK = ("16.0.0.0/8", "127.0.0.1", "UGSB", "lo0")
 INSIDE = ("48.0.0.1/32", "192.168.1.254", "UGHS", "igc0")
 LEARNT = {"100.65.1.2": ("68:05:ca:32:45:94", "ix0", False, False)}
 SLOW = "Ethernet autoselect (1000baseT <full-duplex>)"
+PATH = "path to 16.255.255.254: wanted via 100.65.1.2 dev ix0,"
 
 
 def _set(**values: object) -> Callable[[PfsenseBox], object]:
@@ -253,12 +245,9 @@ def _nic(name: str, **values: object) -> Callable[[PfsenseBox], object]:
     [
         (
             _nic("ix1", addresses=["100.65.1.1/16"]),
-            r"ix1 has the address 100.65.1.1/16, .*: ifconfig ix1 inet 100.65.1.1 -alias",
+            "ix1 has the address .*/16, .* ifconfig ix1 inet 100.65.1.1 -alias",
         ),
-        (
-            lambda box: box.nics.pop("ix1"),
-            r"there is no interface ix1, only .*ix0.*: correct ports\[\].interface",
-        ),
+        (lambda box: box.nics.pop("ix1"), r"there is no interface ix1, only .*ix0.*: correct ports\[\].interface"),
     ],
 )
 def test_what_is_in_the_way_is_refused_before_anything_is_touched(
@@ -280,33 +269,21 @@ def test_what_is_in_the_way_is_refused_before_anything_is_touched(
         (lambda box: box.arp_table.update(LEARNT), ["found 68:05:ca:32:45:94 learnt on ix0"]),
         (
             _set(routes=[]),
-            [
-                "route 16.0.0.0/8: wanted via 100.65.1.2, found none",
-                "path to 16.0.0.1: wanted via 100.65.1.2 dev ix0, found route: route has not been found",
-            ],
+            ["route 16.0.0.0/8: wanted via 100.65.1.2, found none", f"{PATH} found route: route has"],
         ),
-        (
-            lambda box: box.routes.__setitem__(-2, BLACK),
-            [
-                "route 16.0.0.0/8: wanted via 100.65.1.2, found blackhole",
-                "path to 16.255.255.254: wanted via 100.65.1.2 dev ix0, found blackhole",
-            ],
-        ),
+        (lambda box: box.routes.__setitem__(-2, BLACK), ["via 100.65.1.2, found blackhole", f"{PATH} found blackhole"]),
         (
             lambda box: box.routes.append(INSIDE),
             [
-                "routes inside 48.0.0.0/8: wanted none, found 48.0.0.1/32 via 192.168.1.254",
-                "path to 48.0.0.1: wanted via 100.65.2.2 dev ix1, found via 192.168.1.254 dev igc0",
+                "routes inside 48.0.0.0/8: wanted none, found 48.0.0.1/32 via",
+                "dev ix1, found via 192.168.1.254 dev igc0",
             ],
         ),
         (_nic("ix1", cable=False), ["link of ix1: wanted up, found no carrier"]),
         (_nic("ix0", up=False), ["link of ix0: wanted up, found set down"]),
         (_nic("ix0", media=SLOW), [f"speed of ix0: wanted 10.00 Gbit/s, found 1.000 Gbit/s ({SLOW}"]),
         (lambda box: box.nics.pop("ix1"), ["interface: wanted ix1, found only igc0, ix0"]),
-        (
-            _set(queues=2),
-            ['receive queues of ix0: wanted 4, found 2 (write dev.ix.0.iflib.override_nrxqs="4" into /boot/'],
-        ),
+        (_set(queues=2), ['queues of ix0: wanted 4, found 2 (write dev.ix.0.iflib.override_nrxqs="4" into /boot/']),
     ],
 )
 def test_what_is_not_as_wanted_is_named(
@@ -335,11 +312,7 @@ def test_facts_are_the_same_for_the_same_box(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("name", "variable"),
-    [
-        ("igc0", "dev.igc.0.fw_version"),
-        ("mce1", "dev.mlx5_core.1.hw.fw_version"),
-        ("bnxt2", "dev.bnxt.2.ver.fw_ver"),
-    ],
+    [("igc0", "dev.igc.0.fw_version"), ("mce1", "dev.mlx5_core.1.hw.fw_version"), ("bnxt2", "dev.bnxt.2.ver.fw_ver")],
 )
 def test_firmware_is_found_where_each_driver_has_it(tmp_path: Path, name: str, variable: str) -> None:
     first, other = PFSENSE.ports
