@@ -20,25 +20,32 @@ def of(bench: Bench, pg_id: int = 7) -> Any:
     return bench.call("get_pgid_stats", pgids=[pg_id])["flow_stats"][str(pg_id)]
 
 
-def test_what_leaves_and_what_arrives_is_told_by_port() -> None:
+@pytest.mark.parametrize(("make", "pps"), [(latency, 1000), (stats, 2000)], ids=["latency", "stats"])
+def test_what_leaves_and_what_arrives_is_told_by_port(make: Any, pps: int) -> None:
+    """The multiplier counts for streams that are counted, not for those that are timed."""
     bench = Bench()
-    bench.call("add_stream", stream_id=1, stream=stats())
-    assert bench.call("get_active_pgids") == {"ids": {"flow_stats": [7], "latency": []}}
+    bench.call("add_stream", stream_id=1, stream=make(pps=1000.0))
+    groups = {"flow_stats": [7], "latency": []} if make is stats else {"flow_stats": [], "latency": [7]}
+    assert bench.call("get_active_pgids") == {"ids": groups}
     assert of(bench) == {name: {"0": 0, "1": 0} for name in ["tp", "tb", "tps", "tbs", "rp", "rb", "rps", "rbs"]}
-    assert bench.start(mul={"type": "raw", "op": "abs", "value": 2.0})["multiplier"] == 2, "the multiplier counts"
-    for _ in range(2):
+    assert bench.call("get_pgid_stats", pgids=[7])["latency"] == {"g": None}
+    assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
+    assert bench.start(mul={"type": "raw", "op": "abs", "value": 2.0}, duration=2)["multiplier"] == 2
+    assert bench.call("get_port_status", port_id=1)["rx_info"]["latency"]["is_active"]
+    for _ in range(3):
         bench.wait(0.5)
     found = bench.call("get_pgid_stats", pgids=[7, 8])
-    assert found["latency"] == {"g": None} and found["ver_id"] == {"7": 0}
-    assert found["flow_stats"]["7"] == {
-        "tp": {"0": 2000, "1": 0}, "rp": {"0": 0, "1": 2000}, "tb": {"0": 128_000, "1": 0},
-        "rb": {"0": 0, "1": 128_000}, "tps": {"0": 2000.0, "1": 0.0}, "rps": {"0": 0.0, "1": 2000.0},
-        "tbs": {"0": 1_024_000.0, "1": 0.0}, "rbs": {"0": 0.0, "1": 1_024_000.0},
+    packets, octets = pps * 3 // 2, pps * 3 // 2 * 64
+    assert found["ver_id"] == {"7": 0} and found["flow_stats"]["7"] == {
+        "tp": {"0": packets, "1": 0}, "rp": {"0": 0, "1": packets}, "tb": {"0": octets, "1": 0},
+        "rb": {"0": 0, "1": octets}, "tps": {"0": pps, "1": 0.0}, "rps": {"0": 0.0, "1": pps},
+        "tbs": {"0": pps * 512.0, "1": 0.0}, "rbs": {"0": 0.0, "1": pps * 512.0},
     }  # fmt: skip
-    assert bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
-    bench.call("stop_traffic")
+    lat = {"average": 20.0, "histogram": {"20": 1500}, "jit": 0, "last_max": 20, "total_max": 20, "total_min": 20}
+    assert found["latency"] == {"g": None} | ({"7": {"lat": lat}} if make is latency else {})
+    bench.wait(1)
     bench.call("remove_rx_filters")
-    assert of(bench)["tps"] == {"0": 0.0, "1": 0.0} and of(bench)["tp"]["0"] == 2000
+    assert of(bench)["tps"] == {"0": 0.0, "1": 0.0} and of(bench)["tp"]["0"] == 2 * pps
     assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
 
 

@@ -111,32 +111,6 @@ def test_the_graph_tells_least_and_most() -> None:
     assert [one["stream_id"] for one in events] == [2]
 
 
-def test_statistics_from_the_first_stream_to_the_last_frame() -> None:
-    bench = Bench()
-    bench.call("add_stream", stream_id=1, stream=latency(pps=1000))
-    before = bench.call("get_pgid_stats", pgids=[7])
-    assert before["latency"] == {"g": None}
-    assert before["flow_stats"]["7"]["tp"] == {"0": 0, "1": 0}
-    assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
-    bench.start(duration=2)
-    assert bench.call("get_port_status", port_id=1)["rx_info"]["latency"]["is_active"]
-    for _ in range(3):
-        bench.wait(0.5)
-    stats = bench.call("get_pgid_stats", pgids=[7, 8])
-    flow = stats["flow_stats"]["7"]
-    assert flow["tp"] == {"0": 1500, "1": 0} and flow["rp"] == {"0": 0, "1": 1500}
-    assert flow["tb"] == {"0": 96_000, "1": 0} and flow["rb"] == {"0": 0, "1": 96_000}
-    assert flow["tps"] == {"0": 1000.0, "1": 0.0} and flow["rbs"] == {"0": 0.0, "1": 512_000.0}
-    lat = {"average": 20.0, "histogram": {"20": 1500}, "jit": 0, "last_max": 20, "total_max": 20, "total_min": 20}
-    assert stats["latency"] == {"7": {"lat": lat}, "g": None}
-    bench.wait(1)
-    bench.call("remove_rx_filters")
-    after = bench.call("get_pgid_stats", pgids=[])
-    assert after["flow_stats"]["7"]["tps"] == {"0": 0.0, "1": 0.0}
-    assert after["latency"]["7"]["lat"]["histogram"] == {"20": 2000}
-    assert not bench.call("get_port_status")["rx_info"]["latency"]["is_active"]
-
-
 def test_a_start_that_the_engine_refuses_counts_nothing_twice() -> None:
     bench = Bench()
     bench.call("add_stream", stream_id=1, stream=latency(pps=1000))

@@ -65,8 +65,6 @@ def lost_with_full_rings(spec: TwinSpec, pps: float, spread: Sequence[float], sp
     return 1 - send(router, pps, spread, 1.0, span_s)
 
 
-@pytest.mark.parametrize("span_s", SPANS_S)
-@pytest.mark.parametrize("ring", [0, 64, 512, 4096])
 @pytest.mark.parametrize(
     ("pps", "drop_cycles", "share"),
     [
@@ -78,10 +76,10 @@ def lost_with_full_rings(spec: TwinSpec, pps: float, spread: Sequence[float], sp
         (1.01e6, 1500.0, 1 - 0.05 / 1.01),  # livelock
     ],
 )
-def test_what_is_lost_past_the_knee(pps: float, drop_cycles: float, share: float, ring: int, span_s: float) -> None:
+def test_what_is_lost_past_the_knee(pps: float, drop_cycles: float, share: float) -> None:
     assert lost(pps, drop_cycles) == pytest.approx(share, rel=1e-9)
-    spec = replace(PLAIN, ring=ring, drop_cycles=drop_cycles)
-    assert lost_with_full_rings(spec, pps, (1.0,), span_s) == pytest.approx(share, rel=1e-4)
+    spec = replace(PLAIN, ring=512, drop_cycles=drop_cycles)
+    assert lost_with_full_rings(spec, pps, (1.0,), 0.05) == pytest.approx(share, rel=1e-4)
 
 
 @settings(max_examples=scaled(60, 12))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trexbench.core.dut import runtime as efficiency
 from trexbench.twin.router import QueueCounters, WorkerCounters
-from trexbench.twin.vpp_runtime import Runtime, node_shares, runtime_of
+from trexbench.twin.vpp_runtime import Runtime, runtime_of
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 NAMES = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1")
@@ -68,14 +68,6 @@ def test_the_articles_tables_come_back(rate: str) -> None:
             assert found[name].vectors_per_call == vectors
 
 
-def test_fetching_may_be_part_of_the_busy_clocks() -> None:
-    """A worker that knows only its whole cost, 437.9 clocks, of which 79.5 are the NIC's."""
-    whole = replace(ARTICLE["10mpps"], busy_clocks=437.9 * ARTICLE["10mpps"].packets, idle_polls=0.0, idle_clocks=0.0)
-    (worker,) = efficiency.of_threads(runtime_of([whole], NAMES, receive_clocks=79.5))
-    assert worker.cycles_per_packet == pytest.approx(358, rel=0.01)
-    assert worker.cycles_with_polling == pytest.approx(437.9, rel=0.01)
-
-
 def test_the_heading_of_a_thread() -> None:
     main, worker = runtime_of([ARTICLE["1mpps"]], NAMES)
     assert (main.number, main.name, main.lcore, main.time_s, main.in_pps, main.nodes) == (0, "vpp_main", 0, 30.0, 0, ())
@@ -105,12 +97,6 @@ def test_before_the_first_moment_there_is_nothing() -> None:
     fresh = WorkerCounters("vpp_wk_0", 0, 0, 0, 0, 0, 0.0, CLOCK_HZ)
     assert runtime_of([fresh], NAMES)[1].nodes == ()
     assert len(runtime_of([], NAMES)) == 1
-
-
-@given(st.floats(0.1, 1e4))
-def test_shares_are_a_whole(vector: float) -> None:
-    shares = node_shares(vector)
-    assert sum(shares.values()) == pytest.approx(1) and all(share > 0 for share in shares.values())
 
 
 WORKERS = st.builds(
