@@ -80,10 +80,15 @@ def test_code_that_nothing_reaches_is_found() -> None:
 
 @dataclass(frozen=True)
 class Sent:
+    """A frame: number is its last byte."""
+
     at_ns: int
     port: int
-    number: int
-    size: int
+    frame: bytes
+
+    @property
+    def number(self) -> int:
+        return self.frame[59]
 
 
 class Bench:
@@ -132,7 +137,7 @@ class Bench:
         action = self.machine.run()
         if action in (XDP_PASS, XDP_REDIRECT):
             port = self.machine.redirected if action == XDP_REDIRECT else int.from_bytes(self.machine.head, "little")
-            self.sent.append(Sent(self.now_ns, port, self.machine.packet[59], self.machine.size))
+            self.sent.append(Sent(self.now_ns, port, bytes(self.machine.packet[: self.machine.size])))
         return action
 
     def run(self, for_ns: int, turn_ns: int = 100) -> list[Sent]:
@@ -348,7 +353,7 @@ def test_frames_are_cut_to_their_own_length() -> None:
     long = StreamSpec(2, FRAME.ljust(1514, b"\x07"), 1e5)
     bench = Bench([[stream(1, 1e5), long]])
     bench.open()
-    assert Counter(one.size for one in bench.run(100_000)) == {60: 10, 1514: 10}
+    assert Counter(len(one.frame) for one in bench.run(100_000)) == {60: 10, 1514: 10}
 
 
 @pytest.mark.parametrize(("turns", "share"), [(1, 0.0), (2, 0.5), (10, 0.9)])
