@@ -45,9 +45,7 @@ def page(place: Path) -> Path:
     return place / "r.html"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_each_wan_is_drawn_beside_what_bounds_it(chromium: Page, page: Path, scheme: str) -> None:
-    chromium.prefer(scheme)
+def test_each_wan_is_drawn_beside_what_bounds_it(chromium: Page, page: Path) -> None:
     chromium.open(page.as_uri())
     assert chromium.evaluate(TICKS.format("wans", "x")) == ["6 MB", "16.8 MB", "50 MB"], "one as found"
     assert len(chromium.evaluate(TICKS.format("wans", "y"))) > 3
