@@ -155,6 +155,9 @@ HIGH_BOUND = [row(0.9e6), row(0.9e6), row(0.901e6, at_least=True)]
         pytest.param([row()], [row(1.1e6, at_least=True)], Comparison.FASTER, id="at least 1.1 is more than 1"),
         pytest.param([row()], [row(0.9e6, at_least=True)], Comparison.UNKNOWN, id="at least 0.9 may be anything"),
         pytest.param([row(1.1e6, at_least=True)], [row()], Comparison.SLOWER, id="1 is less than at least 1.1"),
+        pytest.param([row()], [row(1.005e6)], Comparison.SAME, id="no uncertainty is known: within 1 %"),
+        pytest.param([row(1e6, 1e3)], [row(0.98e6)], Comparison.SLOWER, id="of one it is known: beyond 1 %"),
+        pytest.param([row(1e6, at_least=True)], [row(0.997e6, 1e3)], Comparison.SLOWER, id="a bound has none"),
         pytest.param([row()], HIGH_BOUND, Comparison.SLOWER, id="a bound above the median moves no median"),
     ],
 )  # fmt: skip

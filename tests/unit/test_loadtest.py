@@ -20,6 +20,7 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult, Status
 from trexbench.core.run import find_damage
 from trexbench.core.strategy.base import LoadStep
+from trexbench.core.verdict.parts import Limit
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.summary import summarise
 from trexbench.results.loadtest import run_from_loadtest
@@ -263,6 +264,15 @@ def test_what_ended_before_its_plan_is_incomplete() -> None:
         del document["stats"][key]
     run = taken(document)
     assert run.status is Status.INCOMPLETE and "40 of 70 s" in str(run.reason)
+
+
+def test_a_port_that_sends_less_than_the_other_was_asked_for_less() -> None:
+    document = exported(make_result(make_plan(bidir=True), World(**PLAIN)))
+    for second in document["stats"].values():
+        second["1"]["tx_pps"] *= 0.9
+        second["1"]["tx_util"] *= 0.9
+        second["0"]["rx_pps"] = min(second["0"]["rx_pps"], second["1"]["tx_pps"])
+    assert [one.limit for one in taken(document).analysis.directions] == [Limit.DUT, Limit.DUT]
 
 
 DOCUMENT = exported(make_result(make_plan(bidir=True), World(**PLAIN)))

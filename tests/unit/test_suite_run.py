@@ -88,10 +88,24 @@ def jobs_of(name: str = "lab", only: Sequence[str] = (), setup: Setup = SETUP) -
     return make_jobs(read_suite(SUITES.find(name)), setup, only)
 
 
-def test_a_plan_that_no_cell_can_follow_is_refused_with_the_cell_and_its_suite(tmp_path: Path) -> None:
-    cells = "duts: [netgate-vpp]\nmodes: [64b]\ndirections: [uni]\n"
-    (tmp_path / "one.yaml").write_text(f"plan: {{warmup: 1kpps:1s}}\n{cells}")
-    with pytest.raises(ConfigError, match="netgate-vpp var2-64b uni 1q of suite one cannot be measured: --warmup of 1"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "plan: {warmup: 1kpps:1s}\nduts: [netgate-vpp]\nmodes: [64b]\ndirections: [uni]\n",
+            "netgate-vpp var2-64b uni 1q of suite one cannot be measured: --warmup of 1 s",
+        ),
+        (
+            "method: tcp\ntcp: {time: 0}\nduts: [raspberry-pi]\nmodes: [forward-ipv4]\n",
+            "raspberry-pi forward-ipv4 uni tcp of suite one cannot be measured: --time of 0 s",
+        ),
+    ],
+)
+def test_a_plan_that_no_cell_can_follow_is_refused_with_the_cell_and_its_suite(
+    text: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "one.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=words):
         make_jobs(read_suite(tmp_path / "one.yaml"), SIMULATED)
 
 

@@ -63,7 +63,7 @@ others as with every verb.
     help=f"With --acknowledge: {', '.join(NAMES)}; may be repeated. Default: all that changed.",
 )
 @click.option("--note", metavar="TEXT", help="With --acknowledge: the reason, which is required.")
-@rare("--date", type=DATE, help="With --acknowledge: changes up to this night. Default: today's.")
+@rare("--date", type=DATE, help="With --acknowledge: changes up to this night. Default: that of the change.")
 @click.option("--known", is_flag=True, help="List acknowledged changes with their numbers.")
 @click.option(
     "--forget", multiple=True, type=click.IntRange(1), metavar="N", help="Delete acknowledgement N; may be repeated."

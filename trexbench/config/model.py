@@ -156,7 +156,7 @@ class PlanDefaults:
     """Time over which each loss is judged, one sample at least. Default: 1s (of a search's ramp 500ms)."""
     loss: Annotated[float | None, r.share] = None
     """Share of the frames that a direction may lose. Default: 0.1%."""
-    windows: Annotated[int | None, r.integer(1, 1000)] = None
+    windows: Annotated[int | None, r.integer(1, MOST_WINDOWS)] = None
     """Number of windows in a row with more loss that mean saturation. Default: 3."""
     stop_on_saturation: Annotated[bool | None, r.boolean] = None
     """End a ramp once every direction is saturated. Default: false."""

@@ -26,7 +26,7 @@ IN_FLIGHT_S = 0.0001
 PATIENCE = 10
 """A look is at most this many times as long where the two ports' counters are not read at one instant; and after this
 many looks in a row with hardly any frame returned, the DUT is taken to forward no more."""
-SURE, STEADY = 0.75, 0.9
+SURE, STEADY = 0.75, 0.93
 """Probability with which the knee must lie in its interval; the second where no lossy rate is below a good one."""
 STATED = 0.97
 """Probability of the interval that is stated where one is: 95 of 100 hold the knee (benchmarks/search.py)."""

@@ -48,6 +48,8 @@ class FlowResult:
     ceiling_bps: float | None = None  # rate of the endpoints without the router, for the same way and version
     bits_per_cpu_second: float | None = None
     """Bits received over the CPU seconds of all ``endpoint`` and ``tunnel`` processes; absent where not known."""
+    carried_bps: float = 0.0
+    """Payload of all directions of the leg, which its CPU time was taken for."""
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
