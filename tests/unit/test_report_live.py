@@ -189,7 +189,7 @@ def test_a_search_is_drawn_at_the_ends_of_its_looks() -> None:
     [
         ("ramp", "; bad is loss > 0.1 % in 3 windows of 1 s; "),
         ("search", "; bad is a look of 1 s that loses more than the goal; "),
-        ("mlrsearch", "; bad is a load at which more than 50.0 % of 21 s of trials lose more than the goal; "),
+        ("mlrsearch", "; bad is a load at which more than 50 % of 21 s of trials lose more than the goal; "),
     ],
 )
 def test_a_plan_says_its_own_rule(kind: str, rule: str) -> None:
