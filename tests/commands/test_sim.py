@@ -147,7 +147,7 @@ def test_a_search_without_an_answer_says_so_and_exits_with_4(tmp_path: Path) -> 
     config = (ROOT / "dut_configs/netgate-linux.yaml").read_text()
     assert config.count("  noise: 0.3%\n") == 1
     (tmp_path / "dut_configs").mkdir()
-    (tmp_path / "dut_configs" / "restless.yaml").write_text(config.replace("  noise: 0.3%\n", "  noise: 10%\n"))
+    (tmp_path / "dut_configs" / "restless.yaml").write_text(config.replace("  noise: 0.3%\n", "  noise: 20%\n"))
     asked = ("--dut", "restless", "--sim", "--no-picture", "-q")
     done = trexbench(tmp_path, "search", "--mode", "64b", *asked)
     assert done.returncode == 4, done.stdout + done.stderr
