@@ -254,7 +254,7 @@ def test_a_maximum_that_leaves_the_first_frames_out_bounds_none_of_them() -> Non
     assert quantile_s(counters, 0.5) == 25e-6 and quantile_s(counters, 0.99) == pytest.approx(600e-6)
 
 
-@pytest.mark.parametrize(("low", "end"), [(0, 10), (10, 20), (90, 100), (100, 200), (900, 1000)])
+@pytest.mark.parametrize(("low", "end"), [(0, 10), (10, 20), (90, 100), (100, 200), (900, 1000), (1000, 2000)])
 def test_buckets_have_one_digit(low: int, end: int) -> None:
     assert bucket_end_us(low) == end
 
