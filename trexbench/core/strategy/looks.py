@@ -27,9 +27,11 @@ PATIENCE = 10
 """A look is at most this many times as long where the two ports' counters are not read at one instant; and after this
 many looks in a row with hardly any frame returned, the DUT is taken to forward no more."""
 SURE, STEADY = 0.75, 0.93
-"""Probability with which the knee must lie in its interval; the second where no lossy rate is below a good one. With 0.9
-there, 91 and 93 % of the intervals of the worse of two goals hold the knee in place of 94 and 95 (plain DUTs, noise of
-1 and 0.2 %, 200 each), and a search takes 1 to 2 s less."""
+"""Probability with which the knee must lie in its interval; the second where no lossy rate is below a good one.
+
+With 0.9 there, 91 and 93 % of the intervals of the worse of two goals hold the knee in place of 94 and 95 (plain DUTs,
+noise of 1 and 0.2 %, 200 each), and a search takes 1 to 2 s less.
+"""
 STATED = 0.97
 """Probability of the interval that is stated where one is: 95 of 100 hold the knee (benchmarks/search.py)."""
 HALF = 4
