@@ -66,9 +66,9 @@ class Run(ABC):
     def readings(self) -> Mapping[str, Sequence[Any]]:
         """Lists of raw counters by their names in the document; JSON values, or values that msgspec encodes."""
 
-    @abstractmethod
-    def growing(self) -> dict[str, Sequence[Any]]:
+    def growing(self) -> Mapping[str, Sequence[Any]]:
         """Lists that grow while the run goes on, by their names in its journal; values that msgspec encodes."""
+        return self.readings()
 
     @abstractmethod
     def figures(self) -> dict[str, Any]:

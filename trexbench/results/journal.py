@@ -1,6 +1,6 @@
 """Journal of a run in progress: ``X.samples.jsonl`` beside its document ``X.json``.
 
-The first line names the run; every other one is ``{"<list>": ...}``, the next value of one of LISTS as in the document.
+The first line names the run; every other one is ``{"<list>": ...}``, the next value of one of its lists (Run.growing).
 A thread of its own writes it, so that taking samples waits for no disk. It is removed once the document is complete.
 """
 
@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -20,8 +20,8 @@ from ..core.load.sample import Sample, stored
 from .document import decode, encode_line, naming, read_bytes
 
 SUFFIX = ".samples.jsonl"
-LISTS = frozenset(("sample", "reading", "calibration", "ceilings", "idle", "legs", "pings", "warnings"))
-"""Names of lists that grow during a run, see Run.growing."""
+OF_PACKETS = ("sample", "reading")
+"""Lists that documents have under another name."""
 SYNC_EVERY_S, SYNC_SHARE = 5.0, 20
 """Minimum time between two fdatasync calls, also as a multiple of the time that the last call took."""
 PATIENCE_S = 60.0
@@ -115,10 +115,11 @@ class Journal:
             self._took_s = self._synced_s - begun
 
 
-def read_journal(document: Path, run: object) -> dict[str, list[Any]] | None:
-    """Read the lists of the run with this id, as in a document; None if it has no journal (any more).
+def read_journal(document: Path, begun: Mapping[str, Any]) -> dict[str, list[Any]] | None:
+    """Read the lists of a run in progress, as in a document; None if it has no journal (any more).
 
-    A last line without a line feed is left out: its writer was killed. StoreError for a damaged journal.
+    begun: the run's document. A last line without a line feed is left out: its writer was killed. StoreError for a
+    damaged journal.
     """
     path = journal_of(document)
     with naming(Path(path.name)):
@@ -129,12 +130,12 @@ def read_journal(document: Path, run: object) -> dict[str, list[Any]] | None:
                 return None
             raise
         values = decode(b"[" + b",".join(lines) + b"]")
-    if not lines or values[0] != {"run": run}:
+    if not lines or values[0] != {"run": begun.get("id")}:
         return None
     lists: dict[str, list[Any]] = {}
     for number, value in enumerate(values[1:], start=2):
         name, item = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else ("", None)
-        if name not in LISTS:
+        if name not in OF_PACKETS and name not in begun:
             raise StoreError(f"{path.name}: line {number} is no reading of a run", "the file is damaged")
         lists.setdefault(name, []).append(item)
     return lists

@@ -199,7 +199,7 @@ def _read(data: bytes, path: Path, decode: Callable[[bytes], Any] = decode) -> t
     document = decode(data)
     interrupted = is_interrupted(document)
     if isinstance(document, dict) and document.get("status") == Status.RUNNING.value:
-        journal = read_journal(path, document.get("id"))
+        journal = read_journal(path, document)
         if (journal is None or interrupted) and (newer := read_bytes(path)) != data:
             return _read(newer, path)  # the run ended in the meantime
         if journal is not None:
