@@ -51,6 +51,8 @@ class Embedded:
     name = "embedded"
     takes_token = True
     """True if its client sends the cookie that it is given."""
+    reports_late = False
+    """True if only its end shows what its connections carried."""
 
     def options(self, part: LegPart) -> Mapping[str, Any]:
         """Options for the host's agent."""
@@ -88,7 +90,7 @@ class Iperf3:
     program: str = "iperf3"
     """Name or path on the host."""
     name = "iperf3"
-    takes_token = False
+    takes_token, reports_late = False, True
 
     def options(self, part: LegPart) -> Mapping[str, Any]:
         plan, serves = part.plan, part.role == "server"

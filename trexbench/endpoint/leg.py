@@ -13,7 +13,7 @@ from ..core.errors import BenchError, ConfigError, DutError
 from ..core.tcp.plan import HostReading, Leg, LegReadings, Processes, Seen, TcpPlan
 from ..signals import Interrupted, uninterrupted
 from ..transport import Completed
-from .engines import ENGINES, GRACE_S, READY_S, Iperf3, LegPart, TcpEngine
+from .engines import ENGINES, GRACE_S, READY_S, LegPart, TcpEngine
 from .hosts import Agent, EndpointHost
 
 PORT = 5201
@@ -71,7 +71,7 @@ def run_leg(
         try:
             error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
         except (Interrupted, KeyboardInterrupt):
-            if isinstance(of_client, Iperf3):
+            if of_client.reports_late:
                 _end_early(parts, agents, seen)
             raise
     readings, failure = _read_ends(parts, agents)
@@ -93,7 +93,7 @@ def run_leg(
 
 
 def _end_early(parts: Sequence[LegPart], agents: Mapping[str, Agent], seen: Seen) -> None:
-    """End the client's iperf3 now, and with it the server's: only at its end it reports what it has measured."""
+    """End the client's program now, and with it the server's, which only then report what they carried."""
     with uninterrupted(), suppress(BenchError, OSError):
         agents["client"].running.send(b"\n")
         _listen([agents["client"], agents["server"]], EARLY_S, lambda name, reading: None)
