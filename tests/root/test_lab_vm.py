@@ -60,7 +60,7 @@ def up(standing: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("queues", [2, *(pytest.param(count, marks=pytest.mark.nightly) for count in (1, 3))])
 def test_queues_of_a_nic_are_set_read_back_predicted_and_counted(tmp_path: Path, up: Path, queues: int) -> None:
     """A ramp configures the guest at its console, and what its NICs count is by queue, as their table says."""
-    options = ("--rx-queues", str(queues), "--loss", "50%", "--hold", "4s", "--no-picture", "-q")
+    options = ("--rx-queues", str(queues), "--loss", "50%", "--hold", "8s", "--no-picture", "-q")
     succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", *options)
     found = document(tmp_path)
     assert found["status"] == "complete" and found["simulated"] is False
@@ -96,7 +96,7 @@ def test_queues_that_qemu_leaves_empty(tmp_path: Path) -> None:
     """vmxnet3 has as many as the guest has cores, and a table without a key; QEMU's fills only the first of them."""
     config = write_vm(tmp_path / "own.yaml", OWN, nic="vmxnet3")
     config.write_text(config.read_text().replace("rx_queues: [1, 2, 3]", "rx_queues: [1, 2]"))
-    options = ("--rx-queues", "2", "--loss", "50%", "--hold", "4s", "--no-picture", "-q")
+    options = ("--rx-queues", "2", "--loss", "50%", "--hold", "8s", "--no-picture", "-q")
     succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", *options)
     found = document(tmp_path)
     nic = found["dut"]["facts"]["interfaces"]["eth0"]
