@@ -64,7 +64,7 @@ def serving() -> int:
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     yield
-    eventually(lambda: not agents(), "the agents have ended", 5)
+    eventually(lambda: not agents(), "the agents have ended", 30)
 
 
 @pytest.mark.parametrize("engine", BOTH)
@@ -79,8 +79,8 @@ def test_kill_9_leaves_no_agent_and_no_listener(engine: str) -> None:
         left = descendants(process.pid)
     finally:
         process.kill()
-        process.wait(10)
-    eventually(lambda: not any(alive(pid) for pid in left), "nothing is left", 5)
+        process.wait(30)
+    eventually(lambda: not any(alive(pid) for pid in left), "nothing is left", 30)
 
 
 def busy(port: int) -> bool:
@@ -131,7 +131,7 @@ def test_a_hanging_server_is_given_up() -> None:
     found = run(seen=after(2, lambda: os.kill(serving(), signal.SIGSTOP)))
     assert found.error is not None
     assert "client (this machine): the other end did not answer within 10 s: see whether it hangs" in found.error
-    assert len(found.client) >= 4 and time.monotonic() - begun < 25
+    assert len(found.client) >= 4 and time.monotonic() - begun < 60
 
 
 @NEEDS_IPERF3
@@ -157,8 +157,8 @@ def test_a_hanging_genuine_server_is_given_up() -> None:
     begun = time.monotonic()
     with pytest.raises(DutError, match=r"did not end within 21 s") as caught:
         run(engine="iperf3", seen=after(2, hang), time_s=1.0)
-    assert "\n" not in str(caught.value) and time.monotonic() - begun < 40
-    eventually(lambda: not alive(hanging[0]), "the server has ended", 5)
+    assert "\n" not in str(caught.value) and time.monotonic() - begun < 80
+    eventually(lambda: not alive(hanging[0]), "the server has ended", 30)
 
 
 @contextmanager
@@ -264,7 +264,7 @@ def test_a_lost_connection_keeps_what_was_read_and_leaves_nothing(server: Sshd) 
         )
     assert len(found.client) >= 3 and found.error is not None
     assert "connection to dut was lost" in found.error and "\n" not in found.error
-    eventually(lambda: not busy(port), "its client has ended", 5)
+    eventually(lambda: not busy(port), "its client has ended", 30)
 
 
 @NEEDS_SSHD

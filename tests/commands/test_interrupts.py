@@ -154,7 +154,7 @@ except Interrupted as ended:
 gc.collect()
 """
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/helpers"}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("interrupted by Ctrl-C\n", "")
 
 

@@ -180,7 +180,7 @@ def test_serve_puts_a_twin_behind_a_port_for_any_client(tmp_path: Path) -> None:
         done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "-q", *plan, *where)
     finally:
         served.terminate()
-        served.communicate(timeout=10)
+        served.communicate(timeout=60)
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout and served.returncode == 0
 

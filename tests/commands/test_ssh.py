@@ -275,11 +275,13 @@ def test_a_refused_session_opens_no_connection_beside(run_dir: Path) -> None:
     with running_sshd("MaxSessions 1") as server, closing(to(server, server.folder / "run")) as dut:
         dut.run(["true"], 20)
         pool = ThreadPoolExecutor(1)
-        sleeping = pool.submit(dut.run, ["sleep", "1"], 20)
-        eventually(lambda: server.log.count("Starting session") >= 3, "the sleep has begun")
+        go_on = server.folder / "go-on"
+        waiting = pool.submit(dut.run, ["sh", "-c", f"until [ -e {go_on} ]; do sleep 0.1; done"], 60)
+        eventually(lambda: server.log.count("Starting session") >= 3, "it has begun")
         said = failure(dut)
         assert "did not run to its end" in said and "refused" in said
-        assert sleeping.result().returncode == 0, "what runs is left alone"
+        go_on.touch()
+        assert waiting.result().returncode == 0, "what runs is left alone"
         pool.shutdown()
         assert dut.run(["echo", "free again"], 20).stdout == "free again\n"
         assert server.connections == 1
@@ -344,7 +346,7 @@ def test_kill_9_leaves_nothing_for_long(server: Sshd, run_dir: Path, doing: str)
             assert run.stdout.readline() == "hanging\n"
         assert masters(run_dir)
         os.kill(run.pid, signal.SIGKILL)
-    eventually(lambda: not masters(run_dir), "the master is gone", 7)
+    eventually(lambda: not masters(run_dir), "the master is gone", 12)
     eventually(lambda: not list(run_dir.iterdir()), "and the socket's directory")
 
 
@@ -361,10 +363,14 @@ def test_without_its_guard_a_master_ends_soon_after_its_last_command(server: Ssh
 def test_ctrl_c_ends_the_command_and_leaves_a_connection_for_cleaning_up(server: Sshd, run_dir: Path) -> None:
     with closing(to(server, run_dir)) as dut:
         dut.run(["true"], 20)
-        before = server.connections
-        timer = threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
-        timer.start()
+        before, sessions = server.connections, server.log.count("Starting session")
+
+        def interrupt() -> None:
+            eventually(lambda: server.log.count("Starting session") > sessions, "it has begun")
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
         with pytest.raises(KeyboardInterrupt):
+            threading.Thread(target=interrupt).start()
             dut.run(["sleep", "8"], 20)
         assert dut.run(["echo", "revert"], 20).stdout == "revert\n"
         assert server.connections == before

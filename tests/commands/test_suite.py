@@ -133,7 +133,7 @@ def test_one_night_at_a_time(tmp_path: Path) -> None:
         assert second.returncode == 8 and "a night of tiny is under way in results" in second.stderr
     finally:
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=30)
+        first.communicate(timeout=60)
     assert first.returncode == 130
 
 
@@ -143,7 +143,7 @@ def test_ctrl_c_then_resume_comes_to_what_an_undisturbed_night_does(tmp_path: Pa
     run = begin(one, *options, "--speedup", "20")
     await_line(run, "cell 2 of 4")
     run.send_signal(signal.SIGINT)
-    _, err = run.communicate(timeout=30)
+    _, err = run.communicate(timeout=60)
     assert run.returncode == 130 and "interrupted by Ctrl-C" in err, err
     (night,) = load_nights(one / "results", pytest.fail)
     assert night.finished is None and night.left == (1, 2, 3)

@@ -72,7 +72,7 @@ def test_a_signal_ends_the_run_and_keeps_what_was_measured(
     )  # fmt: skip
     await_line(run, "ramp", "asked")
     os.kill(run.pid, number)
-    output, _ = run.communicate(timeout=20)
+    output, _ = run.communicate(timeout=60)
     assert run.returncode == code
     document = json.loads(documents(tmp_path)[0].read_text())
     assert document["status"] == "incomplete" and "interrupted" in document["reason"]
@@ -86,7 +86,7 @@ def test_one_run_per_tester_at_a_time(tmp_path: Path, server: Server, short: Opt
     await_line(run, "asked")
     second = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *short, *server.options)
     run.terminate()
-    run.communicate(timeout=20)
+    run.communicate(timeout=60)
     assert second.returncode == 8
     assert f"process {run.pid}" in second.stderr and "var2-64b" in second.stderr
 
@@ -101,7 +101,7 @@ def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server,
     assert "belongs to" in refused.stderr and "--force" in refused.stderr
     succeed(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "-q", "--force", "--no-picture",
                       *short, *server.options)  # fmt: skip
-    _, said = run.communicate(timeout=30)
+    _, said = run.communicate(timeout=60)
     assert run.returncode == 5
     assert "taken" in said or "not owned" in said
 

@@ -244,7 +244,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """End a browser's process, by force where it does not listen."""
     process.terminate()
     try:
-        process.wait(10)
+        process.wait(60)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -100,7 +100,7 @@ def running_sshd(
         finally:
             server.cut()
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 _SERVER = """

@@ -61,7 +61,7 @@ class Forks:
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)
         self._process.stdout.close()
 
     def _answer(self) -> int:
@@ -173,7 +173,7 @@ def fake_server(*faults: str, ports: int = 2) -> Iterator[Server]:
         finally:
             process.stdin.close()
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()  # or Popen's own end waits for ever
                 raise

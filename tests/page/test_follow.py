@@ -30,7 +30,7 @@ def test_it_renews_itself_and_keeps_the_choice(chromium: Page, tmp_path: Path) -
         assert chromium.evaluate("document.getElementById('mode').value") == "imix"
         assert chromium.said == []
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
         chromium.wait("document.getElementById('now').textContent.startsWith('No answer from trexbench')")
         assert {one for one in chromium.asked if not one.startswith((found[0], "data:"))} == set()
     finally:

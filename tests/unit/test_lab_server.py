@@ -27,7 +27,7 @@ def started() -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     yield processes
     for process in processes.values():
         process.kill()
-        process.wait(5)
+        process.wait(30)
 
 
 def test_a_server_that_has_not_entered_its_namespace_yet_is_stopped_too(
@@ -35,15 +35,15 @@ def test_a_server_that_has_not_entered_its_namespace_yet_is_stopped_too(
 ) -> None:
     """Stop ``ip netns exec`` before it enters: it would start the server in a namespace that is removed meanwhile."""
     no_namespace = 0
-    eventually(lambda: bool(state.server_processes(LAB, no_namespace)), "its environment can be read", 5)
+    eventually(lambda: bool(state.server_processes(LAB, no_namespace)), "its environment can be read", 30)
     assert [process.pid for process in state.server_processes(LAB, no_namespace)] == [started[LAB].pid]
     server.stop(LAB, no_namespace)
-    assert started[LAB].wait(5) != 0 and started[OTHER].poll() is None
+    assert started[LAB].wait(30) != 0 and started[OTHER].poll() is None
 
 
 def test_a_server_whose_environment_tells_nothing_yet_is_known(started: dict[str, subprocess.Popen[bytes]]) -> None:
     server.stop(f"{LAB}x", 0, [Process.of(started[LAB].pid)])
-    assert started[LAB].wait(5) != 0 and started[OTHER].poll() is None
+    assert started[LAB].wait(30) != 0 and started[OTHER].poll() is None
 
 
 def test_a_signal_leaves_no_lab_half_taken_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ def rpc_port(process: subprocess.Popen[str]) -> int:
 def test_the_process_ends_cleanly_on_a_signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
     assert "ts" in ask(rpc_port(process), "ping")
     process.send_signal(number)
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     assert process.stderr is not None
     assert process.stderr.read() == ""
 
@@ -119,7 +119,7 @@ def test_the_process_ends_with_its_parents_pipe(process: subprocess.Popen[str]) 
     rpc_port(process)
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
 
 
 def test_the_process_outlives_the_pipe_unless_told(process: subprocess.Popen[str]) -> None:
