@@ -17,7 +17,8 @@ from wire import lacks_pppoe
 from trexbench.config.lab import LabEndpoints
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
-from trexbench.core.errors import DutError, LabError, TesterBusy
+from trexbench.core import errors
+from trexbench.core.errors import DutError, LabError
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal, state_dir
 from trexbench.dut.tcp_hosts import endpoint_wanted
@@ -82,7 +83,7 @@ def test_a_run_of_its_own_lab(config: DutConfig) -> None:
         assert found.client.cpus and (not router & {*found.client.cpus} or os.cpu_count() == 1)
         seen = found.dut.observed.observe()
         assert {port.port for port in seen.ports} == {0, 1} and {cpu.cpu for cpu in seen.cpus} == router
-        busy = pytest.raises(TesterBusy, match=f"the client on namespace {PREFIX}-client is in use")
+        busy = pytest.raises(errors.TesterBusy, match=f"the client on namespace {PREFIX}-client is in use")
         with busy, connect_dut(endpoint_wanted(config, "client"), "test", what="the client"):
             pass
     assert status(PREFIX).condition == "down" and not list(state_dir().glob("changes/*"))
