@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 import subprocess
@@ -21,7 +20,6 @@ from trexbench.core.dut.telemetry import Observation
 from trexbench.core.errors import DutError
 from trexbench.core.load.profile import resolve_mode
 from trexbench.core.load.sample import Reading
-from trexbench.core.protocols import Generator
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply, revert
 from trexbench.dut.journal import FileJournal
@@ -108,7 +106,7 @@ def in_the_tester(lab: RunningLab, work: Callable[[], None]) -> None:
 
     thread = threading.Thread(target=body)
     thread.start()
-    thread.join(120)
+    thread.join(300)
     assert not thread.is_alive()
     if failures:
         raise failures[0]
@@ -122,19 +120,10 @@ class SystemClock:
         time.sleep(max(0.0, t_s - self.now()))
 
 
-def settled(generator: Generator) -> Reading:
-    """The counters once nothing is on its way any more."""
-    last = generator.read()
-    for _ in range(100):
-        time.sleep(0.2)
-        before, last = last, generator.read()
-        if moved(before) == moved(last):
-            return last
-    raise AssertionError("frames still arrive 20 s after the last was sent")
-
-
-def moved(reading: Reading) -> list[tuple[int, int]]:
-    return [(one.opackets, one.ipackets) for one in reading.ports.values()]
+def missing(first: Reading, last: Reading) -> dict[int, int]:
+    """Frames by the port at which they did not arrive."""
+    sent = {port: one.opackets - first.ports[port].opackets for port, one in last.ports.items()}
+    return {port: sent[1 - port] - (one.ipackets - first.ports[port].ipackets) for port, one in last.ports.items()}
 
 
 def grown(before: Observation, after: Observation) -> dict[str, int]:
@@ -157,7 +146,10 @@ LOSSES = [
 @pytest.mark.measures
 @pytest.mark.parametrize(("steer", "threaded", "counters"), LOSSES, ids=[row[0] for row in LOSSES])
 def test_every_lost_frame_is_in_one_counter(config: DutConfig, steer: str, threaded: bool, counters: set[str]) -> None:
-    """It floods the router for a second; a busy machine makes it lose more, or less, but not in another place."""
+    """It floods the router for a second; a busy machine makes it lose more, or less, but not in another place.
+
+    The flood ends by itself, as the server may have no time to answer meanwhile. What is on its way then arrives later.
+    """
     config = with_lab(config, steer=steer, threaded=threaded)
     transport = open_transport(config.transport)
     found: dict[str, Any] = {}
@@ -171,19 +163,17 @@ def test_every_lost_frame_is_in_one_counter(config: DutConfig, steer: str, threa
             with connect(ServerAddress(), (0, 1), SystemClock()) as generator:
                 generator.load(find_profile(mode.profile), dict(mode.tunables), (0, 1))
                 first, seen = generator.read(), dut.observe(clear=True)
-                generator.start({0: 1.4e6, 1: 1.4e6}, 10)
+                generator.start({0: 1.4e6, 1: 1.4e6}, 1)
                 time.sleep(1)
-                generator.stop()
-                last = settled(generator)
-                found["drops"] = grown(seen, dut.observe())
-                found["lost"] = {
-                    rx: (last.ports[tx].opackets - first.ports[tx].opackets)
-                    - (last.ports[rx].ipackets - first.ports[rx].ipackets)
-                    for tx, rx in ((0, 1), (1, 0))
-                }
+                for _ in range(100):
+                    time.sleep(0.2)
+                    before = dict(found)
+                    found.update(lost=missing(first, generator.read()), drops=grown(seen, dut.observe()))
+                    if found == before and sum(found["drops"].values()) == sum(found["lost"].values()):
+                        break
 
         in_the_tester(lab, flood)
-    lost, drops = found["lost"], copy.copy(found["drops"])
+    lost, drops = found["lost"], found["drops"]
     assert sum(lost.values()) > 10_000, "it was not saturated: is this machine that fast?"
     assert set(drops) <= counters and sum(drops.values()) == sum(lost.values())
     for name, count in drops.items():
