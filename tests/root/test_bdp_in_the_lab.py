@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_lab(folder, PREFIX, "{offloads: full}")
     with lab_up(folder):
         yield folder
-    eventually(lambda: not list(Path("/run/netns").glob(f"{PREFIX}-*")), "the lab is gone", 10)
+    eventually(lambda: not list(Path("/run/netns").glob(f"{PREFIX}-*")), "the lab is gone", 30)
 
 
 def buffers() -> list[str]:
@@ -52,12 +52,12 @@ def test_what_was_set_is_restored_when_the_command_is_ended(place: Path, how: si
             )
             assert running.poll() is None, running.communicate()
             running.send_signal(how)
-            running.communicate(timeout=30)
+            running.communicate(timeout=60)
         finally:
             if running.poll() is None:
                 running.kill()
     started = {name: {*pids} - {*there[name]} for name, pids in inside(PREFIX).items()}
-    eventually(lambda: not any(map(alive, set().union(*started.values()))), "its processes have ended", 10)
+    eventually(lambda: not any(map(alive, set().union(*started.values()))), "its processes have ended", 30)
     if how is signal.SIGKILL:
         assert buffers() != found, "nobody was left to restore them"
         done = trexbench(place, "dut", "revert", "./own.yaml")

@@ -100,6 +100,11 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> bool:
     return met
 
 
+def falls_silent(netns: str, interface: str) -> bool:
+    """Test whether nothing more arrives there, once what a busy machine left on its way has."""
+    return wait_for(lambda: Tap(netns, interface).silent())
+
+
 FIX_UDP6 = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 40, "l4_type": 11}
 
 
@@ -204,16 +209,15 @@ def test_nothing_leaves_after_stop_nor_after_pause(engine: KernelEngine, netns: 
     engine.start(1, [continuous(10_000.0)], 1.0, None)
     assert wait_for(lambda: engine.counters(0).opackets > 500)
     engine.pause(0)
-    tap = Tap(netns, "q0")
-    assert tap.silent()
+    assert falls_silent(netns, "q0")
     engine.resume(0)
-    assert tap.take(100)
+    assert Tap(netns, "q0").take(100)
     engine.stop(0)
-    assert Tap(netns, "q0").silent()
+    assert falls_silent(netns, "q0")
     before = engine.counters(1).opackets
     assert wait_for(lambda: engine.counters(1).opackets > before), "the other port goes on"
     engine.stop(1)
-    assert Tap(netns, "q1").silent()
+    assert falls_silent(netns, "q1")
     assert engine.poll() == [] and engine.load().cpu_percent == 0.0
 
 
@@ -300,9 +304,9 @@ def test_each_pair_of_ports_has_a_sender_and_a_cpu_of_its_own(netns: str) -> Non
         threads = [one.native_id for one in threading.enumerate() if one.name == "trexbench-sender"]
         assert {frozenset([cpu]) for cpu in cpus} <= {frozenset(os.sched_getaffinity(one)) for one in threads if one}
         engine.stop(0)
-        before = [engine.counters(port).ipackets for port in (1, 3)]
-        assert wait_for(lambda: engine.counters(3).ipackets > before[1] + 1000)
-        assert engine.counters(1).ipackets == before[0]
+        before = engine.counters(3).ipackets
+        assert wait_for(lambda: engine.counters(3).ipackets > before + 1000)
+        assert wait_for(lambda: engine.counters(1).ipackets == engine.counters(0).opackets)
         assert all(engine.load().ports[port].waited_ns is not None for port in range(4))
 
 
@@ -322,8 +326,8 @@ def test_kill_9_leaves_silent_ports_without_programs(netns: str) -> None:
         assert child.stdout is not None and child.stdout.readline() == b"sending\n"
         assert tap.take(100)
         child.kill()
-        child.wait(5)
-    assert wait_for(lambda: Tap(netns, "q0").silent())
+        child.wait(30)
+    assert falls_silent(netns, "q0")
     shown = subprocess.run(
         ["ip", "-n", netns, "link", "show", "p0"], check=True, capture_output=True, text=True, timeout=10
     )

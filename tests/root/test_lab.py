@@ -211,8 +211,8 @@ def test_nothing_outlives_a_user_that_is_killed(config: DutConfig, spec: LabSpec
     assert host_setting() == before
 
 
-def test_nothing_outlives_a_user_that_dies_early(config: DutConfig, spec: LabSpec) -> None:
-    with user_of(config) as user:
+def test_nothing_outlives_a_user_that_dies_early(config: DutConfig, spec: LabSpec, tmp_path: Path) -> None:
+    with user_of(config, fake_trex(tmp_path / "trex", "sleep 60")) as user:
         until(user, "starting")
         becomes(spec, "starting")
         user.kill()

@@ -73,7 +73,7 @@ def test_kill_9_takes_the_lab_along_and_the_night_goes_on_in_another(folder: Pat
     eventually(lambda: len(documents(folder)) == 2, "there are two documents", 30)
     assert len(servers(PREFIX)) == 1 and len(namespaces(PREFIX)) == 4
     run.kill()
-    _, said = run.communicate(timeout=10)
+    _, said = run.communicate(timeout=60)
     assert run.returncode == -signal.SIGKILL, said
     eventually(lambda: not namespaces(PREFIX) and not servers(PREFIX), "the lab is gone", 30)
     assert [cell["state"] for cell in night(folder)["cells"]] == ["done", "running"] and not night(folder)["finished"]

@@ -156,7 +156,7 @@ def test_three_hosts_are_configured_measured_and_reverted(bench: Bench) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("lost", ["router", "left", "right"])
 def test_ssh_of_one_host_is_lost_in_the_middle(bench: Bench, lost: str) -> None:
-    leg = ("--time", "3s", "--interval", "200ms", "--forward", "--ping", "0", "-q", "--no-picture")
+    leg = ("--time", "5s", "--interval", "200ms", "--forward", "--ping", "0", "-q", "--no-picture")
     with bench.begin("tcp", "--dut", "./three.yaml", *leg) as running:
         eventually(lambda: running.poll() is not None or flows(PREFIX, "right"), "TCP flows", 60)
         time.sleep(0.8)  # nothing outside tells when readings have come, every 0.2 s

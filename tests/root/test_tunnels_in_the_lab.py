@@ -112,7 +112,7 @@ def test_a_command_that_is_ended_leaves_nothing(place: Path, tunnel: str, how: s
         there = [pid for name in ENDS for pid in inside(PREFIX)[name]]
         assert len(there) >= 4 and ("trexbench_tunnel" in rules(PREFIX)) == ("client-dut" in tunnel)
         running.send_signal(how)
-        running.communicate(timeout=30)
+        running.communicate(timeout=60)
         eventually(lambda: not any(map(alive, there)), "every process has ended", 20)
         eventually(lambda: not tunnels(PREFIX), "no interface is left", 20)
         eventually(lambda: "trexbench_tunnel" not in rules(PREFIX), "no rule is left", 20)
