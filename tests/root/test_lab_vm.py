@@ -81,13 +81,15 @@ def test_queues_of_a_nic_are_set_read_back_predicted_and_counted(tmp_path: Path,
 def test_a_full_queue_does_not_end_all_reception(tmp_path: Path, up: Path) -> None:
     """QEMU stops reading where one of several queues is full: what nudges it makes this an overload like any other."""
     up.write_text(up.read_text().replace("ramp_to: 5kpps", "ramp_to: 300kpps"))
-    succeed(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--rx-queues", "2", "--no-picture", "-q")
+    succeed(
+        tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--rx-queues", "2", "--hold", "4s", "--no-picture", "-q"
+    )
     found = document(tmp_path)
     (direction,) = found["analysis"]
     assert direction["received"] < 0.9 * direction["sent"], "a queue was full"
     assert found["status"] == "complete"
     received = [one["ports"]["1"]["ipackets"] for one in found["samples"] if one["phase"] == "hold"]
-    assert received[-1] > received[-2], "it still receives"
+    assert received[-1] > received[len(received) // 2], "it still receives"
     assert "link nudger (process" in succeed(tmp_path, "lab", "status").stdout
 
 
@@ -109,6 +111,13 @@ def test_queues_that_qemu_leaves_empty(tmp_path: Path) -> None:
 RAMP = ("ramp", "--dut", "own.yaml", "--mode", "64b", "--ramp-duration", "60s", "--no-picture")
 
 
+def state(folder: Path) -> dict[str, Any]:
+    """The state of the run's own lab; empty before it has one."""
+    path = folder / "run" / f"{OWN}.lab.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
 @pytest.mark.parametrize(
     ("command", "victim"),
     [
@@ -122,14 +131,10 @@ def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, command: Sequ
     write_vm(tmp_path / "own.yaml", OWN)
     run = begin(tmp_path, *command)
     try:
-        eventually(lambda: "qemu-system-x86" in " ".join(processes(OWN).values()), "QEMU runs", 60)
-        state = json.loads((tmp_path / "run" / f"{OWN}.lab.json").read_text())
-        kept = {
-            "run": run.pid,
-            "keeper": state["owner"]["pid"],
-            "qemu": (state["router"] or {}).get("process", {}).get("pid"),
-        }
-        os.kill(kept[victim], signal.SIGKILL)
+        eventually(lambda: state(tmp_path).get("router") is not None, "QEMU runs", 60)
+        found = state(tmp_path)
+        pids = {"run": run.pid, "keeper": found["owner"]["pid"], "qemu": found["router"]["process"]["pid"]}
+        os.kill(pids[victim], signal.SIGKILL)
         run.communicate(timeout=90)
         assert run.returncode != 0
         eventually(lambda: not processes(OWN) and not namespaces(OWN), "nothing is left", 30)
@@ -222,7 +227,7 @@ def test_a_tunnel_that_a_console_cannot_hold_open_is_refused_in_one_line(tmp_pat
 def login_of(**changes: str) -> dict[str, str]:
     """Keys of lab.vm for the disk with a menu."""
     login = "{user: root, password_env: LAB_VM_PASSWORD, then: ['8']}"
-    return {"login": login, "prompt": "'(?:Enter an option:|[#$]) *$'", "boot": "40s", **changes}
+    return {"login": login, "prompt": "'(?:Enter an option:|[#$]) *$'", **changes}
 
 
 @pytest.fixture(scope="module")
