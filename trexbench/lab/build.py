@@ -128,8 +128,8 @@ def _make(
         launch = server.trex(spec, placement, trex_dir, _trex_yaml(spec.prefix))
     started, process = server.start(spec, launch, with_parent=lab.ephemeral)
     lab = state.update(lab, server=started)
-    name, within_s = f"the {started.kind} server", server.READY_S[started.kind]
-    server.await_ready(name, process, started.log, lambda: server.answers(spec), within_s, cancelled)
+    name = f"the {started.kind} server"
+    server.await_ready(name, process, started.log, lambda: server.answers(spec), server.READY_S, cancelled)
     return state.update(lab, status="up")
 
 
