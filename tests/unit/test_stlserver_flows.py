@@ -142,11 +142,11 @@ def test_what_is_refused_leaves_nothing(about: str, first: Any, then: Any, text:
     bench = Bench()
     if first is not None:
         assert bench.call("add_stream", stream_id=1, stream=first) == {}
-    before = [bench.call(name) for name in ("get_active_pgids", "get_stream_list")]
+    before = [bench.call(name) for name in ("get_active_pgids", "get_all_streams")]
     before.append(bench.call("get_pgid_stats", pgids=[]))
     assert text in bench.call("add_stream", stream_id=2, stream=then)
     assert bench.call("get_pgid_stats", pgids=[]) == before.pop()
-    assert [bench.call(name) for name in ("get_active_pgids", "get_stream_list")] == before
+    assert [bench.call(name) for name in ("get_active_pgids", "get_all_streams")] == before
 
 
 @pytest.mark.parametrize("packet", [udp(), udp(78, 6)])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..engine import FCS_BYTES, MARKS, core_count, core_of
 from ..state.port import PortState, ServerPort
-from ..wire import NO_RESULTS, Json, Params, RpcError, bad_params, cannot_execute
+from ..wire import Json, Params, bad_params, cannot_execute
 from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table, of_port, refused
 
 VERSION: dict[str, Json] = {
@@ -24,28 +24,15 @@ VERSION: dict[str, Json] = {
 GLOBAL_CFG: dict[str, Json] = {"sched_max_stretch": 0.0, "process_at_cp": False, "do_mbuf_cache": False}
 
 
-def _verify_api(ctx: Context, name: str, major: int, minor: int) -> str:
+def api_sync_v2(ctx: Context, p: Params) -> Json:
+    name, major, minor = p.string("name"), p.integer("major"), p.integer("minor")
     if name != API_NAME:
         raise cannot_execute(
             f"RPC configuration mismatch - server RPC configuration: '{API_NAME}', client RPC configuration: '{name}'"
         )
-    if major == API_MAJOR and minor <= API_MINOR:
-        return ctx.api_handler
-    raise cannot_execute(f"RPC version mismatch: client {major}.{minor}, server {API_MAJOR}.{API_MINOR}")
-
-
-def api_sync_v2(ctx: Context, p: Params) -> Json:
-    name, major, minor = p.string("name"), p.integer("major"), p.integer("minor")
-    return {"api_h": _verify_api(ctx, name, major, minor)}
-
-
-def api_sync(ctx: Context, p: Params) -> Json:
-    versions = p.array("api_vers")
-    if len(versions.value) != 1:
-        raise bad_params("'api_vers' is not a list of one")
-    api = versions.object(0)
-    handler = _verify_api(ctx, API_NAME, api.integer("major"), api.integer("minor"))
-    return {"api_vers": [{"type": api.choice("type", ("core",)), "api_h": handler}]}
+    if major != API_MAJOR or minor > API_MINOR:
+        raise cannot_execute(f"RPC version mismatch: client {major}.{minor}, server {API_MAJOR}.{API_MINOR}")
+    return {"api_h": ctx.api_handler}
 
 
 def _cpu_model() -> str:
@@ -120,11 +107,6 @@ def shutdown(ctx: Context, p: Params) -> Json:
     return {}
 
 
-def get_async_results(ctx: Context, p: Params) -> Json:
-    p.uint64("ticket_id")
-    raise RpcError(NO_RESULTS, "No results for request")
-
-
 LOAD_FIELDS = ("queue_full", "waited_ns", "preempted", "stolen_ns")  # fields of a port's load that TRex does not report
 XSTATS = ("rx_good_packets", "tx_good_packets", "rx_good_bytes", "tx_good_bytes", "rx_errors", "tx_errors")
 _TAGGED_GROUP_METHODS = """
@@ -162,7 +144,6 @@ def get_tpg_status(ctx: Context, p: Params) -> Json:
 
 
 METHODS: Table = {
-    "api_sync": Method(api_sync, needs_api=False),
     "api_sync_v2": Method(api_sync_v2, needs_api=False),
     "ping": Method(lambda ctx, p: {"ts": ctx.now_s}, needs_api=False),
     "get_version": Method(lambda ctx, p: VERSION, needs_api=False),
@@ -173,8 +154,6 @@ METHODS: Table = {
     "shutdown": Method(shutdown),
     "get_global_cfg": Method(lambda ctx, p: GLOBAL_CFG),
     "set_global_cfg": refused("this server has no such settings"),
-    "get_async_results": Method(get_async_results),
-    "cancel_async_task": Method(lambda ctx, p: None),
     "get_port_stats": of_port(get_port_stats),
     "get_global_stats": Method(lambda ctx, p: ctx.stats.global_json(ctx.now_s)),
     "get_port_xstats_names": of_port(lambda ctx, port, p: {"xstats_names": list(XSTATS)}),

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..state.port import UNOWNED, PortState, ServerPort, mac_bytes
+from ..state.port import PortState, ServerPort, mac_bytes
 from ..state.server_state import engine_refusals
 from ..wire import Json, Params, bad_params, cannot_execute
 from .context import Context, Method, Table, of_port, owned, refused
@@ -140,7 +140,6 @@ def capture(ctx: Context, p: Params) -> Json:
 METHODS: Table = {
     "acquire": of_port(acquire),
     "release": owned(lambda ctx, port, p: ctx.release(port)),
-    "get_owner": of_port(lambda ctx, port, p: {"owner": port.owner.name if port.owner else UNOWNED}),
     "get_port_status": of_port(get_port_status),
     "set_port_attr": of_port(set_port_attr),
     "set_l2": of_port(set_l2),

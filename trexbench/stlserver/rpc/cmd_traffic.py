@@ -46,13 +46,6 @@ def remove_all_streams(ctx: Context, port: ServerPort, p: Params) -> None:
         ctx.remove_all_streams(port, port.profiles[name])
 
 
-def get_stream_list(ctx: Context, port: ServerPort, p: Params) -> Json:
-    name = p.profile()
-    if name == "*":
-        return {key: list(profile.streams) for key, profile in port.profiles.items()}
-    return list(port.profile(name).streams)
-
-
 def get_all_streams(ctx: Context, port: ServerPort, p: Params) -> Json:
     listed = {
         name: {str(stream_id): dict(stream.raw) for stream_id, stream in profile.streams.items()}
@@ -61,15 +54,6 @@ def get_all_streams(ctx: Context, port: ServerPort, p: Params) -> Json:
     }
     name = p.profile()
     return {"profiles": listed} if name == "*" else {"streams": listed.get(name, {})}
-
-
-def get_stream(ctx: Context, port: ServerPort, p: Params) -> Json:
-    name = p.profile()
-    with_packet, stream_id = p.boolean("get_pkt"), p.uint32("stream_id")
-    streams = port.profile(name).streams
-    if stream_id not in streams:
-        raise cannot_execute(f"stream id {stream_id}, profile id {name} on port {port.index} does not exists")
-    return {"stream": {key: value for key, value in streams[stream_id].raw.items() if with_packet or key != "packet"}}
 
 
 def start_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
@@ -130,9 +114,7 @@ METHODS: Table = {
     "remove_stream": owned(remove_stream),
     "remove_all_streams": owned(remove_all_streams),
     "get_profile_list": of_port(lambda ctx, port, p: sorted(port.profiles)),
-    "get_stream_list": of_port(get_stream_list),
     "get_all_streams": of_port(get_all_streams),
-    "get_stream": of_port(get_stream),
     "start_traffic": owned(start_traffic),
     "stop_traffic": owned(stop_traffic),
     "pause_traffic": _on_profile(ServerState.pause),

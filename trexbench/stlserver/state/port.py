@@ -10,7 +10,6 @@ from .graph import NO_GRAPH, Graph
 from .stream import ServerStream
 
 DEFAULT_PROFILE = "_"
-UNOWNED = "<FREE>"
 
 
 class PortState:

@@ -18,7 +18,7 @@ from . import graph
 from .events import EventCode, EventQueues
 from .graph import Multiplier
 from .groups import Groups
-from .port import UNOWNED, Owner, PortProfile, PortState, ServerPort
+from .port import Owner, PortProfile, PortState, ServerPort
 from .stats import Stats
 from .stream import ServerStream
 
@@ -70,7 +70,8 @@ class ServerState:
 
     def release(self, port: ServerPort) -> None:
         """Give the port back; its traffic, if any, runs on."""
-        owner = port.owner or Owner(UNOWNED, 0, "")
+        owner = port.owner
+        assert owner is not None  # only the owner may call
         self.post(EventCode.PORT_RELEASED, {"port_id": port.index, "who": owner.name, "session_id": owner.session_id})
         port.owner = None
 
