@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 
 from trexbench.config.draft import Draft
 from trexbench.config.editors import FOLDER, KINDS, schema_text
-from trexbench.config.yamltree import Value, load, parse
+from trexbench.config.yamltree import Value, parse, read_text
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = [
@@ -46,7 +46,7 @@ def test_the_shipped_schema_is_what_the_readers_say(kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "path"), SHIPPED, ids=[path.stem for _, path in SHIPPED])
 def test_every_shipped_file_fits(kind: str, path: Path) -> None:
-    assert misfits_of(kind, load(path, kind)) == []
+    assert misfits_of(kind, parse(path, read_text(path, kind))) == []
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.linux.wan import deviations, parse_qdiscs, parts
 from trexbench.host.linux import parse_qdisc_drops
 from trexbench.session.dut import ConnectedDut
-from trexbench.session.wan import NetemLine, carrier_of, require_wan
+from trexbench.session.wan import carrier_of, netem_line, require_wan
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "dut_configs"
@@ -112,7 +112,7 @@ def box() -> TcBox:
 @pytest.mark.parametrize("text", TEXTS)
 def test_it_is_there_inside_the_block_and_journalled(box: TcBox, tmp_path: Path, text: str) -> None:
     host = connected(box, tmp_path)
-    with NetemLine(host, ("d0", "d1"), parse_wan(text)) as line:
+    with netem_line(host, ("d0", "d1"), parse_wan(text)) as line:
         assert [len(there) for there in kinds(box)] == [len(argvs(text))] * 2
         assert line.by == argvs(text)[0].partition(" handle 7b0: ")[2].split()[0]
         changes = [(one.change.what, one.change.was) for one in host.journal.entries()]
@@ -124,31 +124,32 @@ def test_a_root_of_somebody_elses_is_refused_and_stays(box: TcBox, tmp_path: Pat
     box.qdiscs["d1"] = [{"kind": "htb", "handle": "1:", "root": True, "options": {}}]
     host = connected(box, tmp_path)
     with pytest.raises(DutError, match=r"d1 on the box has a qdisc of its own \(htb 1:\).*tc qdisc del dev d1"):
-        NetemLine(host, ("d0", "d1"), parse_wan("20ms")).__enter__()
+        netem_line(host, ("d0", "d1"), parse_wan("20ms")).__enter__()
     assert kinds(box) == [["noqueue"], ["htb"]] and not host.journal.entries()
 
 
 def test_what_the_kernel_takes_and_forgets_is_no_line(tmp_path: Path) -> None:
     box = TcBox(qdiscs={"d0": [dict(PLAIN)]}, forgets=("loss-random",))
     with pytest.raises(DutError, match=r"WAN on d0 of the box is not .*loss 0.000 % in place of 1.00 %"):
-        NetemLine(connected(box, tmp_path), ("d0",), parse_wan("20ms,loss=1%")).__enter__()
+        netem_line(connected(box, tmp_path), ("d0",), parse_wan("20ms,loss=1%")).__enter__()
     assert kinds(box) == [["noqueue"]]
 
 
 def test_an_interface_that_is_not_there_is_named(box: TcBox, tmp_path: Path) -> None:
     with pytest.raises(DutError, match="interface d7 is not on the box"):
-        NetemLine(connected(box, tmp_path), ("d7",), parse_wan("20ms")).__enter__()
+        netem_line(connected(box, tmp_path), ("d7",), parse_wan("20ms")).__enter__()
 
 
 def test_what_a_killed_run_has_left_is_undone_by_the_next_and_by_a_revert(box: TcBox, tmp_path: Path) -> None:
-    NetemLine(connected(box, tmp_path), ("d0",), parse_wan("20ms,1gbit")).__enter__()
+    killed = [netem_line(connected(box, tmp_path), ("d0",), parse_wan(text)) for text in ("20ms,1gbit", "20ms")]
+    killed[0].__enter__()
     assert kinds(box) == [["netem", "tbf"], ["noqueue"]]
     host = connected(box, tmp_path)
     host.journal.add(Entry("a boot", "the box", Change("ip_forward", "0", "1", (), ())))
-    with NetemLine(host, ("d0", "d1"), parse_wan("1gbit")):
+    with netem_line(host, ("d0", "d1"), parse_wan("1gbit")):
         assert kinds(box) == [["tbf"], ["tbf"]]
     assert [one.change.what for one in host.journal.entries()] == ["ip_forward"], "what is no line stays"
-    NetemLine(connected(box, tmp_path), ("d0",), parse_wan("20ms")).__enter__()
+    killed[1].__enter__()
     revert(host.dut, host.transport, host.journal)
     assert kinds(box) == [["noqueue"], ["noqueue"]] and not host.journal.entries()
 

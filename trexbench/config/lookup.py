@@ -13,7 +13,7 @@ from .model import DutConfig
 from .readers import pattern, repeated, section
 from .schema import read_dut
 from .suite import AS_IT_IS, METHODS, Instead, Suite, SuiteDut
-from .yamltree import Value, load, raise_any
+from .yamltree import Value, parse, raise_any, read_text
 
 _STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml")
 
@@ -35,12 +35,12 @@ def find_profile(name: str, directory: Path | None = None) -> Path:
 
 def read_suite(path: Path, configs_dir: Path | None = None, instead: Instead = AS_IT_IS) -> Suite:
     """Read a suite and look its DUTs up; ConfigError naming file, line, key and remedy."""
-    root = load(path, "suite")
+    root = parse(path, read_text(path, "suite"))
     kind = METHODS.get(str(root.at("method").raw).strip())
     made = kind.suite if kind is not None and kind.suite is not None else Suite
     suite = section(made, "a suite", name=Value(path, 1, "", path.stem).read(_STEM), file=path)(root)
     suite.require_fit(root)
-    if not instead.is_empty:
+    if instead.dut or instead.variant or instead.time is not None:
         suite = suite.with_instead(instead)
         return replace(suite, duts=tuple(_look_up(dut, configs_dir, root.at("duts")) for dut in suite.duts))
     items = root.at("duts").items("DUT")

@@ -274,11 +274,6 @@ class DutConfig:
         return DRIVERS[self.driver].knows_system or bool(self.commands.counters) or self.power is not None
 
     @property
-    def is_unsteady(self) -> bool:
-        """True if its system may undo settings by itself."""
-        return DRIVERS[self.driver].unsteady
-
-    @property
     def versions(self) -> tuple[int, ...]:
         """IP versions in use on its ports: 4, 6 or both."""
         return tuple(sorted({own.version for port in self.ports for own in port.addresses}))

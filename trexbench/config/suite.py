@@ -171,10 +171,6 @@ class Instead:
     variant: Annotated[Sequence[str], o.Form("NAME", repeated=True, usual=True)] = ()
     time: Annotated[o.Time, o.USUAL] = None
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.dut and not self.variant and self.time is None
-
 
 AS_IT_IS = Instead()
 

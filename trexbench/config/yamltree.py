@@ -136,13 +136,8 @@ def read_each(parts: Iterable[tuple[Value, Callable[[Value], T]]], errors: Itera
     return results
 
 
-def load(path: Path, what: str) -> Value:
-    """Read a YAML file of one document; ConfigError, with its line, for anything else. what: kind of file."""
-    return parse(path, read_text(path, what))
-
-
 def parse(path: Path, text: str) -> Value:
-    """Parse a YAML text of one document, which was read from ``path``; ConfigError as in load."""
+    """Parse a YAML text of one document, read from ``path``; ConfigError, with its line, for anything else."""
     try:
         loader = _StrictLoader(text)
         loader.name = str(path)
@@ -164,7 +159,7 @@ def parse(path: Path, text: str) -> Value:
 
 
 def read_text(path: Path, what: str) -> str:
-    """Read a small UTF-8 file; ConfigError for anything else, such as a pipe, which may never end."""
+    """Read a small UTF-8 file; ConfigError for anything else, such as a pipe, which may never end. what: its kind."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

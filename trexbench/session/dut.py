@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..config.endpoints import TransportConfig
 from ..config.lookup import load_dut
-from ..config.model import DutConfig, GeneratorConfig
+from ..config.model import DRIVERS, DutConfig, GeneratorConfig
 from ..core.dut.telemetry import Observation
 from ..core.errors import DutError, GeneratorError, NoInterface
 from ..core.tcp.tunnel import DUT_SERVER
@@ -80,7 +80,7 @@ def connect_dut(
 
                 observed = WithMeter(dut, open_meter(config.power, transport))
             try:
-                yield ConnectedDut(dut, transport, journal, observed, wanted.variant, config.is_unsteady)
+                yield ConnectedDut(dut, transport, journal, observed, wanted.variant, DRIVERS[config.driver].unsteady)
             except NoInterface as error:
                 lab, is_own = config.lab, str(error).startswith(f"{config.name}: ")  # not an endpoint's
                 if lab is not None and is_own and (said := said_of(lab.prefix)):

@@ -30,11 +30,18 @@ class Temporary:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            self.undo()
-        except BenchError:
-            if error is None:  # the first error is the one to report; the journal has what is left
-                raise
+        """Undo all changes; DutError names those that could not be undone, which the journal keeps."""
+        failed: list[str] = []
+        while self._made:
+            entry = self._made.pop()
+            try:
+                for command in entry.change.undo:
+                    run(self._host.transport, command)
+                self._host.journal.remove(entry)
+            except BenchError as failure:
+                failed.append(f"{entry.change.what}: {failure}")
+        if failed and error is None:  # else the first error is the one to report
+            raise DutError(f"not everything was restored: {'; '.join(failed)}", "trexbench dut revert")
 
     def make(self, change: Change) -> None:
         """Make a change; DutError if one of its commands fails, which is undone with the rest."""
@@ -44,21 +51,6 @@ class Temporary:
         self._made.append(entry)
         for command in change.do:
             run(self._host.transport, command)
-
-    def undo(self) -> None:
-        """Undo all changes; DutError names those that could not be undone, which the journal keeps."""
-        failed: list[str] = []
-        while self._made:
-            entry = self._made.pop()
-            try:
-                for command in entry.change.undo:
-                    run(self._host.transport, command)
-            except DutError as error:
-                failed.append(f"{entry.change.what}: {error}")
-                continue
-            self._host.journal.remove(entry)
-        if failed:
-            raise DutError(f"not everything was restored: {'; '.join(failed)}", "trexbench dut revert")
 
 
 class Buffers(ExitStack):

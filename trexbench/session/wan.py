@@ -14,7 +14,7 @@ from ..dut import Change, Wanted
 from ..dut.apply import revert
 from ..dut.linux.parse import parse_links
 from ..dut.linux.wan import Qdisc, commands, deviations, foreign, parse_qdiscs, parts, removal
-from ..transport import run_checked
+from ..transport import Transport, run_checked
 from .dut import ConnectedDut, connect_dut, reached
 from .temporary import NAME, Temporary
 
@@ -115,64 +115,58 @@ def open_line(config: DutConfig, dut: ConnectedDut, doing: str, packets: bool = 
     elif carrier is None:
         raise _no_carrier(config)
     elif (wanted := wan_host_wanted(config)) is None:
-        with NetemLine(dut, carrier.interfaces, config.wan) as line:
+        with netem_line(dut, carrier.interfaces, config.wan) as line:
             yield line
     else:
         with (
             connect_dut(wanted, doing, what=carrier.what) as host,
-            NetemLine(host, carrier.interfaces, config.wan) as line,
+            netem_line(host, carrier.interfaces, config.wan) as line,
         ):
             yield line
 
 
+@dataclass(frozen=True)
 class NetemLine:
-    """A line made by qdiscs on these interfaces, each for the direction that leaves by it, until the end of the block.
+    """A line that is there. by: as made_by returns it."""
+
+    wan: Wan
+    by: str
+
+
+@contextmanager
+def netem_line(host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> Iterator[NetemLine]:
+    """Make a line by qdiscs on these interfaces, each for the direction that leaves by it, until the end of the block.
 
     A line that a killed run has left is removed first. DutError for an interface whose root qdisc somebody else has
     set, and if the line is not read back as it was set.
     """
+    revert(
+        host.dut,
+        host.transport,
+        host.journal,
+        only=lambda change: change.variant == NAME and change.what.startswith(_WHAT),
+    )
+    links = parse_links(run_checked(host.transport, ("ip", "-json", "-details", "link", "show")))
+    with Temporary(host) as made:
+        for interface in interfaces:
+            if interface not in links:
+                raise DutError(f"interface {interface} is not on {host.transport.place}", "correct the config")
+            _make(host.transport, made, interface, int(links[interface]["mtu"] or 0), wan)
+        yield NetemLine(wan, made_by(wan))
 
-    def __init__(self, host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> None:
-        self._host, self.wan, self.by = host, wan, made_by(wan)
-        self._mtus: dict[str, int] = dict.fromkeys(interfaces, 0)
-        self._made = Temporary(host)
 
-    def __enter__(self) -> NetemLine:
-        host = self._host
-        revert(
-            host.dut,
-            host.transport,
-            host.journal,
-            only=lambda change: change.variant == NAME and change.what.startswith(_WHAT),
+def _make(transport: Transport, made: Temporary, interface: str, mtu: int, wan: Wan) -> None:
+    def read() -> tuple[Qdisc, ...]:
+        return parse_qdiscs(run_checked(transport, ("tc", "-j", "-s", "qdisc", "show", "dev", interface)))
+
+    qdiscs = read()
+    if (other := foreign(qdiscs)) is not None:
+        raise DutError(
+            f"{interface} on {transport.place} has a qdisc of its own ({other.kind} {other.handle})",
+            f"remove it for the test (tc qdisc del dev {interface} root), or name a wan_host:",
         )
-        links = parse_links(run_checked(host.transport, ("ip", "-json", "-details", "link", "show")))
-        try:
-            for interface in self._mtus:
-                if interface not in links:
-                    raise DutError(f"interface {interface} is not on {host.transport.place}", "correct the config")
-                self._mtus[interface] = int(links[interface]["mtu"] or 0)
-                self._make(interface)
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._made.__exit__(kind, error, trace)
-
-    def _make(self, interface: str) -> None:
-        qdiscs = self._read(interface)
-        if (other := foreign(qdiscs)) is not None:
-            raise DutError(
-                f"{interface} on {self._host.transport.place} has a qdisc of its own ({other.kind} {other.handle})",
-                f"remove it for the test (tc qdisc del dev {interface} root), or name a wan_host:",
-            )
-        was = next((qdisc.kind for qdisc in qdiscs if qdisc.root), "none")
-        do, undo = commands(self.wan, interface, self._mtus[interface]), (removal(interface),)
-        self._made.make(Change(f"{_WHAT} {interface}", was, str(self.wan), do, undo, variant=NAME))
-        if off := "; ".join(deviations(self.wan, self._mtus[interface], self._read(interface))):
-            what = f"the WAN on {interface} of {self._host.transport.place} is not {self.wan}: {off}"
-            raise DutError(what, "dmesg may say why")
-
-    def _read(self, interface: str) -> tuple[Qdisc, ...]:
-        return parse_qdiscs(run_checked(self._host.transport, ("tc", "-j", "-s", "qdisc", "show", "dev", interface)))
+    was = next((qdisc.kind for qdisc in qdiscs if qdisc.root), "none")
+    do, undo = commands(wan, interface, mtu), (removal(interface),)
+    made.make(Change(f"{_WHAT} {interface}", was, str(wan), do, undo, variant=NAME))
+    if off := "; ".join(deviations(wan, mtu, read())):
+        raise DutError(f"the WAN on {interface} of {transport.place} is not {wan}: {off}", "dmesg may say why")

@@ -22,7 +22,7 @@ from ..verdict.parts import RunWarning
 from . import runtime
 from .losses import passed
 from .runtime import Budget, WorkerEfficiency
-from .telemetry import DutReading, Moment, Observation
+from .telemetry import DutReading, Moment, Observation, mean_power
 
 _TIME = attrgetter("t_s")
 MIN_SPAN_S = 1.0
@@ -264,16 +264,9 @@ def _no_cycles(cost: Cost) -> str | None:
 
 
 def _powered(cost: Cost, before: DutReading, after: DutReading) -> Cost:
-    """Add power and energy, from the meter's energy total if it keeps one, else from the mean of two readings."""
-    first, last, span_s = before.observation, after.observation, cost.span_s
-    power: float | None = None
-    if first.energy_j is not None and last.energy_j is not None and last.energy_j > first.energy_j:
-        power = (last.energy_j - first.energy_j) / span_s
-    elif last.power_w is not None:
-        power = last.power_w if first.power_w is None else (first.power_w + last.power_w) / 2
-    if power is None or not cost.forwarded_pps:
-        return replace(cost, power_w=power)
-    return replace(cost, power_w=power, uj_per_packet=power / cost.forwarded_pps * 1e6)
+    power = mean_power((before, after))
+    energy_uj = None if power is None or not cost.forwarded_pps else power / cost.forwarded_pps * 1e6
+    return replace(cost, power_w=power, uj_per_packet=energy_uj)
 
 
 def _rates(plan: Plan, samples: Sequence[Sample], begin_s: float, end_s: float) -> tuple[float, float]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
+from statistics import fmean
 from typing import TypeVar
 
 from ..errors import DutError
 from ..load.sample import Phase
+from ..means import of_known
 from ..typed import Amount, Count
 from .runtime import ThreadRuntime
 
@@ -123,6 +126,15 @@ class DutReading:
     observation: Observation  # what was read
     phase: Phase | None = None  # part of the run that it belongs to; None: before or after the run, and in TCP
     trial: Count = 0  # number of the trial that it belongs to; 0: none
+
+
+def mean_power(readings: Sequence[DutReading]) -> float | None:
+    """Return the DUT's mean power over the readings, in W: by its energy counter, else the mean of the readings."""
+    seen = [(r.t_s if r.observation.at_s is None else r.observation.at_s, r.observation) for r in readings]
+    total = [(at_s, observation.energy_j) for at_s, observation in seen if observation.energy_j is not None]
+    if len(total) > 1 and total[-1][0] > total[0][0] and all(b[1] >= a[1] for a, b in pairwise(total)):
+        return (total[-1][1] - total[0][1]) / (total[-1][0] - total[0][0])
+    return of_known(fmean, (observation.power_w for _, observation in seen))
 
 
 class Gathering:

@@ -243,10 +243,6 @@ class ProcessTime:
     empty: the host's own."""
 
 
-ROLES = ("tunnel", "endpoint", "pppoe", "napi", "ksoftirqd")
-"""Parts of a process in the test: it carries the payload in a tunnel, sends or receives it, and so on."""
-
-
 @dataclass(frozen=True)
 class Processes:
     """The processes that took most CPU time during the leg, without those that ended before its end."""

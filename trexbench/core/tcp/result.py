@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from math import hypot
 from statistics import fmean
 from typing import Any, ClassVar
 
 import msgspec
 
-from ..dut.telemetry import DutReading
+from ..dut.telemetry import DutReading, mean_power
 from ..errors import StoreError
 from ..means import of_known
 from ..run import Run, noted_warnings
@@ -286,15 +285,6 @@ def rate_of(flows: Sequence[FlowResult]) -> tuple[float, float | None]:
     """Return the mean rate of repetitions of one direction, and its uncertainty."""
     known = [flow.statistics for flow in flows if flow.statistics is not None]
     return combine([one.mean for one in known], [one.uncertainty for one in known])
-
-
-def mean_power(readings: Sequence[DutReading]) -> float | None:
-    """Return the DUT's mean power over the readings, in W: by its energy counter, else the mean of the readings."""
-    seen = [(r.t_s if r.observation.at_s is None else r.observation.at_s, r.observation) for r in readings]
-    total = [(at_s, observation.energy_j) for at_s, observation in seen if observation.energy_j is not None]
-    if len(total) > 1 and total[-1][0] > total[0][0] and all(b[1] >= a[1] for a, b in pairwise(total)):
-        return (total[-1][1] - total[0][1]) / (total[-1][0] - total[0][0])
-    return of_known(fmean, (observation.power_w for _, observation in seen))
 
 
 def from_document(document: Any) -> TcpResult:

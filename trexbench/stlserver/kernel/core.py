@@ -37,11 +37,6 @@ class SendingCore:
     def failure(self) -> str | None:
         return self._sender.failure
 
-    def make_room(self) -> None:
-        """End the call of a silent core, before a port's memory is refilled."""
-        if not any(port.busy for port in self._ports):
-            self._sender.rest()
-
     def start(self, port: KernelPort) -> None:
         """Send what the port was prepared for, and go on with the core's other ports."""
         running = [item for item in self._ports if item is port or item.busy]

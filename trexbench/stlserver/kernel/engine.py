@@ -126,7 +126,6 @@ class KernelEngine:
         self._marks.update(spec.mark for spec in streams if spec.mark is not None)
         if state.plan is not None:
             state.retire()
-        core.make_room()
         state.rows = rows
         state.prepare(plan, factor, duration_s)
         core.start(state)
