@@ -35,9 +35,3 @@ def test_a_size_that_cannot_be_measured_costs_the_others_nothing(tmp_path: Path)
         "var2-512b",
         "var2-1280b",
     ]
-
-
-def test_a_ramp_of_two_sizes_both_ways(tmp_path: Path) -> None:
-    short = ("--ramp-duration", "30", "--hold", "2", "--confirm", "0", "--no-picture")
-    done = succeed(tmp_path, "ramp", *QUICK, *short, "--sizes", "64,256", "--bidir")
-    assert "1->0" in done.stdout and done.stdout.count("<= 0.1 %") == 2

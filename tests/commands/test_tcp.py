@@ -65,17 +65,6 @@ def test_brief_is_a_few_lines(tmp_path: Path) -> None:
     assert "TCP through raspberry-pi: forward IPv4 65." in told_briefly and "SIMULATED" in told_briefly
 
 
-def test_a_seed_makes_the_same_run_again_and_another_another(tmp_path: Path) -> None:
-    rates = []
-    for number, seed in enumerate((7, 7, 8)):
-        (place := tmp_path / str(number)).mkdir()
-        succeed(place, *QUIET, "--forward", "--seed", str(seed))
-        found = document(place)
-        assert found["dut"]["seed"] == seed
-        rates.append([one["received_bps"] for one in found["analysis"][0]["intervals"]])
-    assert rates[0] == rates[1] != rates[2]
-
-
 def test_without_telemetry_nothing_is_read_of_the_dut(tmp_path: Path) -> None:
     succeed(tmp_path, *QUIET, "--forward", "--no-telemetry")
     found = document(tmp_path)

@@ -184,16 +184,6 @@ def test_any_value_at_any_key_is_read_or_refused(
         assert str(error).startswith(f"{path}:")
 
 
-def test_shipped_configs_parse() -> None:
-    configs = DUTS.files(Path(__file__).parents[2] / "dut_configs")
-    duts = {name: read_dut(path) for name, path in configs.items()}
-    assert set(duts) >= {"lab-linux", "netgate-linux", "netgate-pfsense", "netgate-vpp"}
-    assert {duts[name].driver for name in duts} == {"linux", "none", "pfsense", "vpp"}
-    assert duts["lab-linux"].speed_bps == 1e9 and duts["lab-linux"].lab is not None
-    assert duts["netgate-vpp"].rx_queues == (1, 2, 3)
-    assert all(duts[name].speed_bps == 1e10 for name in duts if name.startswith("netgate"))
-
-
 def test_unknown_dut_lists_all(tmp_path: Path) -> None:
     write(tmp_path, GOOD, "alpha.yaml")
     write(tmp_path, GOOD, "beta.yaml")

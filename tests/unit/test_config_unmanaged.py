@@ -42,10 +42,8 @@ def test_two_ports_are_all_that_an_unmanaged_dut_needs(tmp_path: Path) -> None:
     [
         ("transport: {type: local}\n", ":3: transport: has no effect on driver none"),
         ("routes: [{to: 16.0.0.0/8, via: 10.0.0.1}]\n", ":3: routes: has no effect on driver none"),
-        ("rx_queues: 2\n", ":3: rx_queues: has no effect on driver none"),
         ("linux: {rps: off}\n", ":3: linux: has no effect on driver none"),
         ("lab: {}\n", ":3: lab: has no effect on driver none"),
-        ("commands: {}\n", ":3: commands: has no effect on driver none"),
         ("power: {type: rapl}\n", ":3: power.type: rapl runs a program on the DUT, which transport none cannot"),
     ],
 )

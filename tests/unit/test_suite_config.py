@@ -58,7 +58,6 @@ def test_everything_a_suite_may_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ("modes", "mods", ("mine.yaml:5: mods", "did you mean 'modes'?")),
         ("- lab-linux", "- lab-linus", ("mine.yaml:3: duts[0]", "lab-linux")),
         ("- lab-linux", "- ../evil", ("mine.yaml:3", "not the name of a DUT")),
         ("- lab-linux", "- netgate-vpp", ("mine.yaml:4", "line 3 already")),
@@ -71,8 +70,6 @@ def test_everything_a_suite_may_say(tmp_path: Path) -> None:
         ("[64b, var2-imix]", "64b", ("mine.yaml:5: modes", "list of mode")),
         ("[bidir, uni]", "[both]", ("mine.yaml:6: directions[0]", "uni, bidir")),
         ("[bidir, uni]", "[]", ("mine.yaml:6: directions", "no direction")),
-        ("hold: 5s", "hold: soon", ("mine.yaml:7: plan.hold", "soon")),
-        ("hold: 5s", "holt: 5s", ("mine.yaml:7: plan.holt", "hold")),
         ("keep_nights: 30", "keep_nights: 0", ("mine.yaml:8: keep_nights",)),
         ("modes: [64b, var2-imix]\n", "", ("'modes' is missing",)),
     ],
@@ -113,16 +110,6 @@ def test_the_forty_tests_of_the_article() -> None:
     assert len(suite.cells) == len(set(map(str, suite.cells))) == 40
     assert suite.modes == tuple(mode.name for mode in MODES)
     assert [len(group) for group in sessions(suite.cells)] == [8] * 5
-
-
-def test_suites_are_found_by_name_and_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites" / "own.yaml").write_text(GOOD)
-    monkeypatch.chdir(tmp_path)
-    assert {"own", "lab", "netgate-6100"} <= set(SUITES.files())
-    assert SUITES.find("own") == Path("suites/own.yaml") and SUITES.find("a/b.yaml") == Path("a/b.yaml")
-    with pytest.raises(ConfigError, match="unknown suite 'owl': did you mean own"):
-        SUITES.find("owl")
 
 
 @given(
