@@ -63,7 +63,7 @@ def test_pinned_and_unpinned_are_cells_of_one_suite(tmp_path: Path) -> None:
     paths = [one["attempts"][0]["path"] for one in json.loads(done.stdout)["cells"]]
     plans = [json.loads((tmp_path / "results" / path).read_text())["plan"]["pinned"] for path in paths]
     assert plans == [False, True]
-    (tmp_path / "all.yaml").write_text(SUITE.replace("ping: 2", "ping: 2, pin: true") + "modes: [forward-ipv4]\n")
+    (tmp_path / "all.yaml").write_text(SUITE.replace("ping: 2", "ping: 2, pin: true") + modes)
     planned = trexbench(tmp_path, "suite", "run", "all.yaml", "--sim", "--json")
     assert [one["mode"] for one in json.loads(planned.stdout)["cells"]] == ["forward-ipv4-pinned"]
 

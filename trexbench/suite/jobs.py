@@ -84,8 +84,8 @@ class Job:
 
 
 def make_jobs(suite: Suite, setup: Setup, only: Sequence[str] = ()) -> list[Job]:
-    """Make every cell's run; ConfigError for one that cannot be measured. only: globs that select the cells."""
-    jobs = [make_job(suite, cell, setup) for cell in suite.cells]
+    """Make each cell's run once; ConfigError for one that cannot be measured. only: globs that select the cells."""
+    jobs = list({job.cell: job for job in (make_job(suite, cell, setup) for cell in suite.cells)}.values())
     chosen = [job for job in jobs if is_chosen(job.cell, only)]
     if not chosen:
         raise ConfigError(f"no cell of {suite.name} matches {', '.join(only)}", f"'{jobs[0].cell}' is one of its cells")
