@@ -35,6 +35,7 @@ from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tcp.tunnels import CLIENT, FAR, _places
 from trexbench.suite.jobs import make_jobs
+from trexbench.suite.night import check_twins
 from trexbench.transport import LocalTransport
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,10 +149,14 @@ def test_what_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path) -> 
     assert "tunnel relay carries IPv4 only" in refused("lab-linux", ip="6", tunnel="relay")
 
 
-def test_a_twin_refuses_what_it_does_not_describe() -> None:
+def test_a_twin_refuses_what_it_does_not_describe(tmp_path: Path) -> None:
     request = make_tcp_request(TcpWish("lab-linux"), TcpSetup(configs_dir=CONFIGS, sim=True, tunnel="relay"))
     with pytest.raises(ConfigError, match="the twin does not describe tunnel relay"):
         SimulatedBench(request)
+    (tmp_path / "vpn.yaml").write_text("method: tcp\nduts: [lab-linux]\nmodes: [forward-ipv4]\ntcp: {tunnel: relay}\n")
+    jobs = make_jobs(read_suite(tmp_path / "vpn.yaml", CONFIGS), PacketSetup(configs_dir=CONFIGS, sim=True))
+    with pytest.raises(ConfigError, match="the twin does not describe tunnel relay"):
+        check_twins(jobs)
     plan = TcpPlan((Leg(Way.FORWARD, 4),), time_s=5)
     plain = TcpRequest(dut=read_dut(CONFIGS / "lab-linux.yaml"), plan=plan, sim=True, tunnel="none")
     assert SimulatedBench(plain).setup.tunnel == "none"

@@ -53,6 +53,8 @@ class SuiteLoad:
     """A run's figure, in words."""
     fastest: float = NIGHT_SPEEDUP
     """Simulated seconds per real second at most, whatever was asked for."""
+    find_twin: Callable[[Any], object] = lambda request: request.dut.chosen_twin
+    """Find what a simulated run of this request needs; ConfigError where the DUT's twin lacks it."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +150,16 @@ def _tcp_request(suite: Suite, cell: Cell, setup: Setup) -> tuple[Cell, TcpReque
     return replace(cell, mode=mode), replace(request, plan=replace(request.plan, legs=legs))
 
 
+def _tcp_twin(request: TcpRequest) -> object:
+    from ..session.tcp.simulate import SimulatedBench  # real runs do without the twin
+
+    return SimulatedBench(request)
+
+
 _PACKETS = SuiteLoad(_packets_request, expected_s, open_session, Session.measure, _packets_answer, TWIN_PACE)
 LOADS: dict[str, SuiteLoad] = {
     **dict.fromkeys(METHODS, _PACKETS),
-    TCP_KIND: SuiteLoad(_tcp_request, tcp_expected_s, open_bench, run_tcp, answer_words),
+    TCP_KIND: SuiteLoad(_tcp_request, tcp_expected_s, open_bench, run_tcp, answer_words, find_twin=_tcp_twin),
 }
 """Loads by the methods of suites."""
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from ..config.catalogue import SUITES
 from ..config.lookup import read_suite
 from ..config.suite import AS_IT_IS, Instead, Suite
-from ..config.twin import TWIN_REMEDY
 from ..core.errors import ConfigError, StoreError
 from ..core.history.levels import NEEDED_NIGHTS
 from ..core.history.night import Night
@@ -74,10 +73,10 @@ def read_jobs(
 
 
 def check_twins(jobs: Sequence[Job]) -> None:
-    """ConfigError where a DUT that is to be simulated has no twin."""
-    for dut in (job.request.dut for job in jobs if job.request.sim):
-        if dut.twin is None:
-            raise ConfigError(f"{dut.file} describes no twin", TWIN_REMEDY)
+    """ConfigError where a DUT that is to be simulated has no twin, or one that lacks its variant or tunnel."""
+    for job in jobs:
+        if job.request.sim:
+            job.load.find_twin(job.request)
 
 
 def run_suite(name: str, options: NightOptions, only: Sequence[str] = (), resume: bool = False) -> NightWriter:

@@ -44,7 +44,7 @@ class SimulatedBench:
         described = model.tcp.tunnel.kind if model.tcp.tunnel is not None else None
         if opened and described != through.kind:
             what = f"{request.dut.file}: the twin does not describe tunnel {stated}"
-            raise ConfigError(what, "measure it for real, or take --tunnel none")
+            raise ConfigError(what, "measure it for real, or without a tunnel")
         self.clock, self._streams = HeldClock(request.pace), request.plan.streams
         self._twin, self._variant = TcpTwin(model, self._seed), request.variant
 
