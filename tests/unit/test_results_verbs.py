@@ -393,6 +393,7 @@ def test_of_a_glob_what_can_be_read_is_compared() -> None:
     store(1).with_name("bad.json").write_text("{")
     out, err = said("results", "compare", "results/2026-03-01/*/*.json", "2026-03-01")
     assert "the same" in out and err.startswith("not read: results/2026-03-01/lab-linux/bad.json: ")
+    assert said("results", "compare", "2026-03-01", "2026-03-01")[1].count("not read: ") == 1
 
 
 def test_a_killed_runs_journal_goes_with_its_document() -> None:

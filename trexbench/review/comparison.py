@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -46,7 +47,8 @@ def compare(first: str, second: str, results: Path, anyway: bool, warn: Warn) ->
         if compared.unlike and not anyway:
             _refuse(f"{documents[0]} and {documents[1]}", ["; ".join(compared.unlike)])
         return compared
-    rows = find_rows(first, results, warn), find_rows(second, results, warn)
+    once = cache(warn)  # both may read the same documents
+    rows = find_rows(first, results, once), find_rows(second, results, once)
     sets = compare_sets(*rows, lambda row, other: _differing(results, row, other))
     if not sets.pairs:
         remedy = "`trexbench results list` shows what there is"

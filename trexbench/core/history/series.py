@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..tcp.path import paths_apart
-from ..units import format_bits, format_share
+from ..units import format_bits
 from .cell import Cell
 from .detect import LATELY, Smallest
 from .rows import COST, Metric, RunRow
@@ -79,7 +79,7 @@ _CONDITIONS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "line_rate_bps": ("line rate", lambda bps: format_bits(bps) if bps else "unknown"),
     "accelerator": ("processor", lambda name: name or "its own"),
     "tester": ("tester", lambda name: name or OWN_TESTER),
-    "loss_threshold": ("loss threshold", lambda share: format_share(share or 0.0)),
+    "loss_threshold": ("loss threshold", lambda share: f"{100 * (share or 0.0):g} %"),
 }
 """Fields of a row that separate histories, besides traffic and path: name, and value in words."""
 _CONDITIONS_OF = attrgetter("traffic", "through", *_CONDITIONS)
