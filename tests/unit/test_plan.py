@@ -40,6 +40,7 @@ from trexbench.session.request import expected_s, make_request
         ({"sample_s": 0.01}, "`sample:`) of 0.01 s: use 50ms to 10s"),
         ({"sample_s": 11.0}, "use 50ms to 10s"),
         ({"warmup_s": 1.0}, "--warmup of 1 s is shorter than two samples"),
+        ({"warmup_s": 0.0}, "--warmup of 0 s is shorter than two samples"),
         ({"ramp_s": 3.0}, "--ramp-duration of 3 s is too short"),
         ({"kind": "saturate", "hold_s": 3.0}, "--hold of 3 s is too short"),
         ({"hold_s": -1.0}, "hold of -1 s"),

@@ -95,7 +95,7 @@ class Plan:
         require(bool(self.offers), "no direction to send in", "name at least one pair of ports")
         for name, value in vars(self).items():
             words = f"{name.removesuffix('_s')} of"
-            if name in ("warmup_s", "sample_s", "window_s"):
+            if name == "window_s":
                 require(0 < value < inf, f"{words} {value:g} s", "it must be finite and above 0")
             elif name.endswith("_s"):
                 require(0 <= value < inf, f"{words} {value:g} s", "a duration is finite and not negative")
