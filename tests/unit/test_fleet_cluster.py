@@ -76,7 +76,7 @@ def test_the_first_cause_that_has_words_is_named() -> None:
         raise OSError("in <distributed.comm.tcp.TCPConnector object at 0x7f6da1c10f50>") from nobody
 
 
-def test_where_no_scheduler_listens_status_does_not_wait_for_one(tmp_path: Path) -> None:
+def test_where_no_scheduler_listens_status_does_not_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as bound:  # it does not listen
         bound.bind(("127.0.0.1", 0))
         cluster = Cluster(f"tcp://127.0.0.1:{bound.getsockname()[1]}", None, False)
@@ -85,8 +85,11 @@ def test_where_no_scheduler_listens_status_does_not_wait_for_one(tmp_path: Path)
         ) as no:
             require_listening(cluster)
         assert no.value.exit_code == 10
-        bound.listen()
+        bound.listen(0)
         require_listening(cluster)
+        monkeypatch.setattr("trexbench.fleet.join.LISTEN_S", 0.05)
+        with pytest.raises(errors.FleetError, match="does not answer"):
+            require_listening(cluster)  # the connection before fills its queue: further SYNs are dropped
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
@@ -272,7 +275,12 @@ def test_status_without_a_scheduler_is_what_the_leases_say(tmp_path: Path) -> No
         ("r4", LeaseRecord(1, "t1-d", 30.0, "2020-01-01T00:00:00Z", "n-lab r4 64b")),
     ):
         assert LeaseFolder(folder, dut).append(record)
-    now = read_status(fleet_of(2, 5.0), None, tmp_path, pytest.fail)
+    (folder / "r5").mkdir()
+    (folder / "r5" / "1").write_text("{")
+    (folder / "r6").write_text("")
+    said = list[str]()
+    now = read_status(fleet_of(2, 5.0), None, tmp_path, said.append)
+    assert [line.partition(":")[0] for line in said] == [f"the lease of {dut} is not shown" for dut in ("r5", "r6")]
     assert [(one.tester, one.state, one.cell) for one in now.testers] == [
         ("t1", "measuring", "n-lab r1 64b"), ("t2", "absent", None),
     ]  # fmt: skip

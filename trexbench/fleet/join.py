@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LOST = "lost_testers"
 """Attribute of the scheduler: tester -> Unix time at which it was lost."""
 CONNECT_S = 15
+LISTEN_S = 5.0
+"""Time in which three SYNs go out, after 0, 1 and 3 s: where all are dropped, nobody waits for Dask's own attempts."""
 
 
 def security_of(cluster: Cluster) -> Security:
@@ -34,11 +36,13 @@ def security_of(cluster: Cluster) -> Security:
 
 
 def require_listening(cluster: Cluster) -> None:
-    """FleetError, without a wait, where nothing listens at the scheduler's address."""
+    """FleetError where nothing listens at the scheduler's address, or nothing answers within LISTEN_S."""
     try:
-        socket.create_connection((cluster.host, int(cluster.address.rpartition(":")[2])), CONNECT_S).close()
+        socket.create_connection((cluster.host, int(cluster.address.rpartition(":")[2])), LISTEN_S).close()
     except ConnectionRefusedError:
         raise FleetError(f"no scheduler runs at {cluster.address}", "start it: trexbench fleet scheduler") from None
+    except TimeoutError:
+        raise FleetError(f"{cluster.address} does not answer", "is it there, behind no firewall?") from None
     except OSError:  # Dask says more
         pass
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..config.fleet import Cluster, Fleet
-from ..core.errors import StoreError
-from ..core.fleet.lease import LeaseRecord
 from ..core.history.night import CellState
 from ..results.nights import TESTERS, find_nights
 from ..results.shared import shared_files
 from ..session.process import utc_now
 from .cluster import as_one_line, testers_there
 from .join import joined, lost_testers, require_listening
-from .leases import LeaseFolder
+from .leases import DamagedRecord, LeaseFolder
 
 NEWEST = 8
 """Number of nights that are searched for those that have not ended."""
@@ -72,7 +69,7 @@ class FleetNow:
 
 def read_status(fleet: Fleet, cluster: Cluster | None, results: Path, warn: Callable[[str], None]) -> FleetNow:
     """Ask the scheduler, if there is one, and read the results; BenchError if the scheduler does not answer."""
-    leases = _leases(results, is_here=cluster is None)
+    leases = _leases(results, cluster is None, warn)
     held = {lease.tester: lease for lease in leases if not lease.is_over}
     there: Mapping[str, tuple[str, Sequence[Any]]] = {name: ("", [lease.cell]) for name, lease in held.items()}
     lost: Mapping[str, float] = {}
@@ -102,14 +99,16 @@ def _tester(
     return NowAtTester(name, "measuring", lease.cell if lease else None, lease.until if lease else None)
 
 
-def _leases(results: Path, is_here: bool) -> Sequence[LeaseNow]:
+def _leases(results: Path, is_here: bool, warn: Callable[[str], None]) -> Sequence[LeaseNow]:
     """List the leases that are held. is_here: of testers of this machine, whose leases are in no store."""
     leases, now = [], utc_now()
     folder = results / TESTERS / "leases"
     for dut in sorted(shared_files(folder, is_here=is_here).names()):
-        record: LeaseRecord | None = None
-        with suppress(OSError, StoreError):
+        try:
             record = LeaseFolder(folder, dut, is_here).latest()
+        except (OSError, DamagedRecord) as error:
+            warn(f"the lease of {dut} is not shown: {getattr(error, 'strerror', error)}")
+            continue
         if record is not None and record.length_s > 0:
             tester = record.holder.rpartition("-")[0]
             leases.append(LeaseNow(dut, tester, record.until, record.until < now, record.cell))
