@@ -270,14 +270,14 @@ def test_show_takes_it_and_not_with_json() -> None:
 
 BEFORE = Observation(
     cpus=(CpuTime(1, 10.0, 1.0, None, 2.2e9),),
-    ports=(PortCount(0, 100, 5), PortCount(1, 7, None)),
+    ports=(PortCount(0, 100, 5), PortCount(1, 7, None), PortCount(2, 7, 5)),
     queues=(QueueCount(0, 0, 100),),
     drops=(DropCount("rx_dropped", 3, 0), DropCount("Ip.InDiscards", 0)),
     details=(Detail("softirqs NET_RX cpu1", 40), Detail("softnet_stat processed cpu1", 2**32 - 1), Detail("still", 6)),
 )
 AFTER = Observation(
     cpus=(CpuTime(1, 12.0, 2.0, None, 2.2e9),),
-    ports=(PortCount(0, 2100, 4), PortCount(1, 9, None)),
+    ports=(PortCount(0, 2100, 4), PortCount(1, 9, None), PortCount(2, 7, 5)),
     queues=(QueueCount(0, 0, 2100),),
     drops=(DropCount("rx_dropped", 10, 0), DropCount("Ip.InDiscards", 0)),
     missing=(Missing("tc", "not installed"),),
@@ -291,6 +291,7 @@ def test_what_moved_is_told() -> None:
         "in 2.00 s",
         "port 0       received 1.000 kpps, sent unknown (the counter went back)",
         "port 1       received 1.000 pps, sent unknown",
+        "port 2       received 0.000 pps, sent 0.000 pps",
         "  queue 0    1.000 kpps",
         "dropped      7 rx_dropped on port 0",
         "cpu 1        50.0 % busy of 2200 MHz",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from trexbench.core.history.levels import Kind, Usual
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import METRICS, Metric, RunRow
 from trexbench.core.history.testers import FigureRatio
+from trexbench.report.page.cards import EDGE, HEIGHT, THINNEST, draw_trend
 from trexbench.report.page.html import page_data
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets_nights import trend_sheet
@@ -41,6 +43,22 @@ def test_the_usual_level_and_noise_are_those_of_the_judgement_or_of_the_nights_b
     assert before is not None and before.values == tuple(row.get("total_pps") for row in rows[:9])
     other = trend_of(rows, slower_at(rows[9], 5.1e6, 4e6, POWER)).usual(RATE)
     assert other is not None and len(other.values) == 12, "a change of another figure says nothing of this one"
+
+
+def test_a_cards_band_is_two_deviations_but_never_a_hair() -> None:
+    trend = trend_of(rows := make_rows([*noisy(20), *noisy(6, 4e6)]))
+    finding = next(one for one in judge_rows(rows).findings if one.metric is RATE)
+
+    def height(values: Sequence[float]) -> float:
+        usual = replace(trend, levels={(trend.cell, RATE.name): Usual(("a",) * len(values), tuple(values))})
+        found = re.search(r'class="noise".* height="([0-9.]+)"', draw_trend([usual], finding, 0.3))
+        return float(found[1]) if found else 0.0
+
+    wide = Usual(("a",) * 20, tuple(noisy(20)))
+    assert wide.noise is not None
+    assert height(wide.values) == pytest.approx((HEIGHT - 2 * EDGE) * 2 * wide.noise / wide.level / 0.3, abs=0.1)
+    assert height([5e6]) == pytest.approx((HEIGHT - 2 * EDGE) * THINNEST / 0.3, abs=0.1)
+    assert draw_trend([], finding, 0.3) == "" and height([0.0]) == 0.0
 
 
 def test_few_nights_tell_no_noise_and_none_no_level() -> None:

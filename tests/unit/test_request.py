@@ -20,7 +20,7 @@ from trexbench.core.strategy.kinds import STRATEGIES
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import Rate
 from trexbench.session.options import Case, Setup
-from trexbench.session.request import DEFAULTS, Request, build_plan, line_rate_bps, make_request, merged
+from trexbench.session.request import DEFAULTS, Request, build_plan, expected_s, line_rate_bps, make_request, merged
 
 CONFIGS = Path(__file__).resolve().parents[2] / "dut_configs"
 DUT, LAB = replace(load_dut("netgate-vpp", CONFIGS), plan=PlanDefaults()), load_dut("lab-linux", CONFIGS)
@@ -126,6 +126,11 @@ def test_the_line_rate_is_the_slowest_known(speed: float | None, ports: dict[int
 def test_no_known_speed_asks_for_one() -> None:
     with pytest.raises(ConfigError, match=r"speed of ports 0 and 1 is unknown: state speed: in .*netgate-vpp\.yaml"):
         line_rate_bps(replace(DUT, speed_bps=None), Direction(0, 1), {0: 0.0, 1: 0.0})
+
+
+def test_queues_that_the_config_does_not_offer_are_refused_before_anything_is_opened() -> None:
+    with pytest.raises(ConfigError, match="netgate-vpp is not measured with 9 receive queues"):
+        expected_s(request(rx_queues=9))
 
 
 def test_a_server_named_by_the_user_is_no_lab() -> None:

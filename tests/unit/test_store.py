@@ -185,6 +185,17 @@ def test_figures_of_another_analysis_are_derived_anew(tmp_path: Path, monkeypatc
     assert load_rows(path, "x")[0] == wanted
 
 
+def test_a_defect_in_what_is_derived_costs_nothing_that_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trexbench.results.document.checked_rows", lambda run: 1 / 0)
+    result = make_result()
+    found = load_run(RunWriter(tmp_path, pytest.fail).end(result))
+    assert found.samples == result.samples
+    (told,) = found.warnings
+    assert (told.code, told.text) == ("defect", "not analysed: ZeroDivisionError: division by zero")
+
+
 def test_a_seal_without_a_field_of_its_rows_is_not_believed(tmp_path: Path) -> None:
     path = stored(tmp_path)
     sealed = path.read_bytes()

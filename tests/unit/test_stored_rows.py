@@ -600,6 +600,14 @@ def test_a_query_of_a_store_without_duckdb_is_refused(monkeypatch: pytest.Monkey
         query("select 1", results, pytest.fail)
 
 
+def test_lost_rows_are_not_made_anew_without_pyarrow(fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_store(1)
+    fsspec.filesystem("memory").rm("/lab/results/rows", recursive=True)
+    monkeypatch.setattr("trexbench.results.remote.has_parquet", lambda: False)
+    with pytest.raises(ConfigError, match="results at memory:// need pyarrow"):
+        all_rows(fresh(), lambda _: None)
+
+
 @pytest.mark.parametrize(("address", "package"), [("s3://lab/x", "s3fs"), ("sftp://127.0.0.1/x", "paramiko")])
 def test_a_missing_library_is_named(address: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)

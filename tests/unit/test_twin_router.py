@@ -15,7 +15,7 @@ from twins import shipped_twin
 
 from trexbench.config.twin import BusSpec, RssSpec, TwinSpec
 from trexbench.core.dut.rss import MICROSOFT_KEY
-from trexbench.twin.noise import normal
+from trexbench.twin.noise import SIGMAS, normal
 from trexbench.twin.router import Rss, TwinRouter, place
 from trexbench.twin.workers import Costs, Demand, pace
 from trexbench.twin.world import Arrival
@@ -129,12 +129,14 @@ def test_vpps_law(pps: float, vector: float, clocks: float) -> None:
     assert found.busy_clocks + found.idle_clocks + polls * spec.loop_cycles == pytest.approx(2 * 2.2e9, rel=0.02)
 
 
-def test_noise_is_normal_and_its_own() -> None:
+def test_noise_is_normal_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [normal(1, worker, cell) for worker in range(4) for cell in range(2000)]
     mean = sum(drawn) / len(drawn)
     assert abs(mean) < 0.05 and abs(sum(one * one for one in drawn) / len(drawn) - 1) < 0.05
     assert normal(1, 2, 3) == normal(1, 2, 3)
     assert len(set(drawn)) > len(drawn) * 0.99
+    monkeypatch.setattr("trexbench.twin.noise.mixed", lambda *parts: 0)
+    assert normal(1) == SIGMAS, "a number of zero has a logarithm, too"
 
 
 # source, its port, destination, its port, hash with ports, hash without: Microsoft's verification suite

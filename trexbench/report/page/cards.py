@@ -95,7 +95,7 @@ def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
     points = [shares[night] for night in nights[first:]]
     if len(points) < 2:
         return ""
-    noise = max(DEVIATIONS * (usual.noise or 0.0) / abs(usual.level), THINNEST)
+    noise = max(DEVIATIONS * (usual.noise or 0.0) / usual.level, THINNEST)
     return "".join(_draw(points, [at - first for at in changes if at > first], span, noise, finding.worse))
 
 
