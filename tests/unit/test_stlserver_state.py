@@ -234,4 +234,5 @@ def test_a_port_takes_as_many_streams_as_the_kernels_memory_holds() -> None:
     bench = Bench()
     answers = [bench.call("add_stream", stream_id=number, stream=STREAM) for number in range(MAX_STREAMS + 1)]
     assert answers[-1] == "Reached limit of 400 streams at the port." and answers[-2] == answers[0]
+    assert bench.call("add_stream", stream_id=0, stream=STREAM, profile_id="another") == answers[0]
     assert len(StreamWord) * MAX_STREAMS + PortWord.STREAMS == PORT_WORDS_MAX

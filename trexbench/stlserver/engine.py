@@ -14,7 +14,7 @@ from typing import Any, Protocol
 BUCKETS_US = (0, *(digit * power for power in (10, 100, 1000, 10_000, 100_000, 1_000_000) for digit in range(1, 10)))
 """Lower bounds of the latency histogram's buckets, of one significant digit as TRex's; the last has no upper bound."""
 FCS_BYTES = 4
-MAX_STREAMS = 400  # of a port
+MAX_STREAMS = 400  # that a port sends at once, which are those of one profile
 MARKS = 1023  # number of different marks, which tell the frames of counted packet groups apart
 
 
