@@ -28,7 +28,8 @@ def test_a_size_that_cannot_be_measured_costs_the_others_nothing(tmp_path: Path)
     done = trexbench(tmp_path, "search", *QUICK, *options)
     assert done.returncode == 2
     assert [one["command"]["mode"] for one in json.loads(done.stdout)] == ["var2-1280b", "var2-512b"]
-    (line,) = done.stderr.splitlines()
+    *named, line = done.stderr.splitlines()
+    assert len(named) == 2 and all((tmp_path / one.removeprefix("result   ")).is_file() for one in named)
     assert line.startswith("trexbench: var2-1518b: 900kpps is 900000 pps, over the line rate")
     done = trexbench(tmp_path, "search", *QUICK, "--sizes", "1518,512,1280", *options[2:])
     assert done.returncode == 2 and [one["command"]["mode"] for one in json.loads(done.stdout)] == [

@@ -14,7 +14,7 @@ from ..report.room import room_of
 from ..report.words import mark_banners, starred
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
-from .output import Words, save_picture, warn
+from .output import Words, note, save_picture, warn
 from .verbs import Heading, rare, removed, verb
 
 if TYPE_CHECKING:
@@ -194,6 +194,8 @@ def _present(
         )
 
     with shown.form.around(print_all):
+        for run in done.runs if shown.quiet else ():  # else each was named when it ended
+            note(f"result   {run.path}")
         if shown.picture and picture is not None:
             name, draw = picture
             save_picture(lambda: write_picture(picture_place(shown.results, done.results[0], name), draw()))
