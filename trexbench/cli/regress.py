@@ -113,6 +113,18 @@ def regress(
     if known:
         _list_known(results, form)
         return 0
+    return _judge(results, (dut, mode, suite), since, only, form, junit)
+
+
+def _judge(
+    results: Path,
+    wanted: tuple[str | None, str | None, str | None],
+    since: str | None,
+    only: tuple[str, ...],
+    form: OutputForm,
+    junit: str | None,
+) -> int:
+    """Judge the histories of this DUT, mode and suite; return the exit code."""
     from ..report.regress import format_junit
     from ..review.find import require_named
     from ..review.judge import judge
@@ -121,9 +133,9 @@ def regress(
         raise ConfigError("two outputs cannot share standard output", "give all but one of them a file")
     if junit is not None and junit != "-" and os.path.realpath(junit) == os.path.realpath(form.file):
         raise ConfigError("two outputs cannot share a file", "give each a file of its own")
-    judgement = judge(results, warn, dut, mode, suite, since, only)
+    judgement = judge(results, warn, *wanted, since, only)
     if not judgement.now:
-        require_named(results, dut=dut, mode=mode, suite=suite)
+        require_named(results, *wanted)
     if junit is not None:
         write(junit, format_junit(judgement), aside=True)
     if not (form.is_shown and junit == "-"):

@@ -46,15 +46,7 @@ def run_leg(
     has its readings and ``error``; DutError where no payload was ever carried.
     """
     of_client, of_server = engines or (ENGINES[plan.engine](), ENGINES[plan.engine]())
-    for host in (client, server):
-        if leg.version not in host.addresses:
-            raise ConfigError(f"{host.place} has no IPv{leg.version} address", "name one in the DUT's config")
-    ours, theirs = client.addresses[leg.version], server.addresses[leg.version]
-    token = secrets.token_hex(18) if of_client.takes_token and of_server.takes_token else None
-    parts = (
-        LegPart(of_server, plan, leg, "server", server, theirs, ours, port, token),
-        LegPart(of_client, plan, leg, "client", client, ours, theirs, port, token),
-    )
+    parts = _parts(plan, leg, (client, of_client), (server, of_server), port)
     began_s: list[float] = []
 
     def noted(name: str, reading: HostReading) -> None:
@@ -89,6 +81,21 @@ def run_leg(
         program={part.role: dict(part.engine.about(agents[part.role])) for part in reversed(parts)},
         processes={role: agent.processes for role, agent in agents.items() if agent.processes is not None},
         error=str(error) if error else None,
+    )
+
+
+def _parts(
+    plan: TcpPlan, leg: Leg, client: tuple[EndpointHost, TcpEngine], server: tuple[EndpointHost, TcpEngine], port: int
+) -> tuple[LegPart, LegPart]:
+    """Parts of server and client; ConfigError for a host without an address of the leg's IP version."""
+    for host, _ in (client, server):
+        if leg.version not in host.addresses:
+            raise ConfigError(f"{host.place} has no IPv{leg.version} address", "name one in the DUT's config")
+    ours, theirs = (host.addresses[leg.version] for host, _ in (client, server))
+    token = secrets.token_hex(18) if client[1].takes_token and server[1].takes_token else None
+    return (
+        LegPart(server[1], plan, leg, "server", server[0], theirs, ours, port, token),
+        LegPart(client[1], plan, leg, "client", client[0], ours, theirs, port, token),
     )
 
 
