@@ -20,8 +20,9 @@ from _ratios import ROOT, SEEDED, note, options
 from trexbench.config.schema import read_dut
 from trexbench.core.dut.telemetry import Moment
 from trexbench.core.result import Status
-from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpPlan, Way
+from trexbench.core.tcp.plan import Counters, Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import TcpResult
+from trexbench.session.tcp.legs import with_counters
 from trexbench.session.tcp.request import TcpRequest
 from trexbench.session.tcp.simulate import SimulatedBench
 
@@ -99,7 +100,8 @@ def test(name: str, plan: TcpPlan, variant: str | None, seed: int) -> TcpResult:
     bench = SimulatedBench(TcpRequest(dut=dut, plan=plan, sim=True, variant=variant, speedup=FAST, seed=seed))
     pings = [bench.ping(plan.legs[0], plan.pings, False, threading.Event())] if plan.pings else []
     idle = [bench.look(moment) for moment in (Moment.BEGIN, Moment.END)]
-    legs = [bench.flow(leg, plan, lambda host, reading: None, True) for leg in plan.legs]
+    runs = [(bench.flow(leg, plan, lambda host, reading: None, read := Counters()), read) for leg in plan.legs]
+    legs = [with_counters(*run) for run in runs]
     return TcpResult(
         id="", started="", status=Status.COMPLETE, command={}, plan=plan, setup=TcpEnvironment(dut.speed_bps),
         dut={}, endpoints={}, host={}, legs=tuple(legs), pings=tuple(pings), idle=tuple(idle), simulated=True,

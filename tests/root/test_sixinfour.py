@@ -197,7 +197,7 @@ def test_all_of_ipv6_is_protocol_41_between_router_and_server(config: DutConfig,
         with Wire(f"{prefix}-server", "s0") as server, Wire(f"{prefix}-client", "c0") as client:
             for way in (Way.FORWARD, Way.REVERSE):
                 leg = Leg(way, 6)
-                read = bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, False)
+                read = bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, None)
                 assert read.error is None and read.server[-1].streams[0].payload_bytes > 1e5
                 segments = {one.info["snd_mss"] for end in (read.client, read.server) for one in end[-1].streams}
                 assert segments <= {1408, 1420}
@@ -214,7 +214,7 @@ def test_the_firewall_of_the_document_sees_the_inner_packets(config: DutConfig) 
         prove_path(found, (4, 6))
         bench = HostsBench(found, Buffers(found.hosts), RunClock())
         leg = Leg(Way.REVERSE, 6)
-        assert bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, False).error is None
+        assert bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, None).error is None
         listed = json.loads(there("dut", "nft", "-j", "list", "table", "inet", "trexbench"))["nftables"]
         counted = [
             (one["rule"]["chain"], json.dumps(one["rule"]["expr"]), expr["counter"]["packets"])

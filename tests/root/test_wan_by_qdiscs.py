@@ -64,7 +64,7 @@ def test_it_limits_both_ways_while_it_is_there(config: DutConfig) -> None:
             with open_line(config.with_wan(parse_wan(text)), found.dut, "test"):
                 assert shown().count("qdisc tbf 7b0:") == 2 and found.dut.journal.entries()
                 leg = Leg(way, 4)
-                read = bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, False)
+                read = bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, None)
                 assert read.error is None
                 last = (read.server if way is Way.FORWARD else read.client)[-1]
                 carried_bps = last.streams[0].payload_bytes * 8 / last.at_s

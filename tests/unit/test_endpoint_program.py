@@ -17,6 +17,7 @@ from tcp_runs import Path as TcpPath
 from tcp_runs import make_leg
 
 from trexbench.config.schema import dut_of
+from trexbench.core.dut.telemetry import Missing
 from trexbench.core.errors import BenchError, DutError, StoreError
 from trexbench.core.tcp.plan import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.wan import Wan
@@ -27,7 +28,7 @@ from trexbench.endpoint import run_program
 from trexbench.results.store import load_tcp
 from trexbench.session.keep import Output
 from trexbench.session.loop import Interrupted
-from trexbench.session.process import signals_as_exceptions
+from trexbench.session.process import HeldClock, signals_as_exceptions
 from trexbench.session.tcp.bench import HostsBench
 from trexbench.session.tcp.hosts import Endpoint, Endpoints
 from trexbench.session.tcp.legs import run_tcp
@@ -79,7 +80,7 @@ class Breaking:
 
     def __init__(self, raises: bool) -> None:
         self.facts: Any = {"client": {}, "server": {}, "dut": {}}
-        self._raises, self.ended_early = raises, False
+        self._raises, self.ended_early, self.clock = raises, False, HeldClock(1e9)
 
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
         if loaded:
@@ -93,7 +94,7 @@ class Breaking:
     def prove(self, versions: Any) -> None:
         """It is a way without a network."""
 
-    def flow(self, leg: Leg, plan: TcpPlan, seen: Any, watched: bool) -> LegReadings:
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Any, counters: Any) -> LegReadings:
         if self._raises:
             raise DutError("the client cannot be reached")
         return LegReadings(leg, 0.0, error="the server was killed")
@@ -120,11 +121,13 @@ class Interrupting(Breaking):
         super().__init__(False)
         self._carries = carries
 
-    def flow(self, leg: Leg, plan: TcpPlan, seen: Any, watched: bool) -> LegReadings:
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Any, counters: Any) -> LegReadings:
         begun = make_leg(replace(plan, time_s=3.0), leg, TcpPath(bps=80e6))
+        self.clock.sleep_until(7.0)
         for role, readings in (("client", begun.client), ("server", begun.server)):
             for reading in readings:
                 seen(role, reading if self._carries else replace(reading, streams=()))
+        counters += [*begun.dut, Missing("the DUT's counters", "it hangs")]
         raise Interrupted("Ctrl-C", 130)
 
 
@@ -133,6 +136,7 @@ def test_an_interrupted_leg_is_kept_as_far_as_it_came(carries: bool) -> None:
     done = run_tcp(Interrupting(carries), REQUEST, Output())
     assert isinstance(done.error, Interrupted) and done.result.status is Status.INCOMPLETE
     assert [leg.error for leg in done.result.legs] == ["interrupted by Ctrl-C"] * carries
+    assert [(leg.began_s, len(leg.dut), len(leg.missing)) for leg in done.result.legs] == [(7.0, 2, 1)] * carries
     assert [one.rate_bps for one in done.result.summaries] == [pytest.approx(80e6)] * carries
 
 

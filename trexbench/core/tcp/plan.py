@@ -263,6 +263,8 @@ class HostReading:
 
 Seen = Callable[[str, HostReading], None]
 """Receives each reading as it is made, with its host: ``client`` or ``server``. Called from other threads."""
+Counters = list[DutReading | Missing]
+"""Takes what is read of the DUT while a leg runs, so that an interruption leaves it. Extended in other threads."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.dut.telemetry import DutReading, Missing, Moment
 from ...core.errors import BenchError, DutError
 from ...core.protocols import Clock
-from ...core.tcp.plan import HEADER_BYTES, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
+from ...core.tcp.plan import HEADER_BYTES, Counters, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import CLIENT_DUT
 from ...core.verdict.parts import RunWarning
 from ...endpoint import EndpointHost, run_leg, run_program, watched_processes
@@ -127,15 +127,15 @@ class HostsBench:
         reading = _read(self.hosts.dut.observed, self.clock, moment)
         return reading if isinstance(reading, DutReading) else None
 
-    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, counters: Counters | None) -> LegReadings:
         self.buffers.set(leg.buffer_bytes)
         length_s, hosts = plan.omit_s + plan.time_s, self.hosts
         tick_s = min(TICK_S, max(SHORTEST_TICK_S, length_s / TICKS))
         if hosts.lab is not None and hosts.lab.spec.is_vm:  # its few cores would forward less meanwhile
             tick_s = LONGEST_LEG_S + length_s
-        router = EndpointHost("dut", hosts.dut.transport, {}) if watched and hosts.runs_linux else None
+        router = EndpointHost("dut", hosts.dut.transport, {}) if counters is not None and hosts.runs_linux else None
         with (
-            _watching(hosts.dut.observed if watched else None, self.clock, tick_s) as read,
+            _watching(hosts.dut.observed, self.clock, tick_s, counters),
             watched_processes(router, length_s + LONGEST_LEG_S) as processes,
         ):
             try:
@@ -147,11 +147,7 @@ class HostsBench:
             took = processes()
         if took is not None:
             flow = replace(flow, processes={**flow.processes, "dut": took})
-        if flow.error is not None:
-            flow = replace(flow, error="; ".join([flow.error, *self._lost()]))
-        dut = tuple(reading for reading in read if isinstance(reading, DutReading))
-        missing = [reading for reading in read if isinstance(reading, Missing)]
-        return replace(flow, dut=dut, missing=(*flow.missing, *missing))
+        return flow if flow.error is None else replace(flow, error="; ".join([flow.error, *self._lost()]))
 
     def _lost(self) -> list[str]:
         """Say why the tunnel or the PPPoE session is down, if one is."""
@@ -200,11 +196,10 @@ def _read(dut: Observed, clock: Clock, moment: Moment) -> DutReading | Missing:
 
 
 @contextmanager
-def _watching(dut: Observed | None, clock: Clock, tick_s: float) -> Iterator[list[DutReading | Missing]]:
-    """Read the router's counters before, during and after the block; nothing if ``dut`` is None."""
-    readings: list[DutReading | Missing] = []
-    if dut is None:
-        yield readings
+def _watching(dut: Observed, clock: Clock, tick_s: float, readings: Counters | None) -> Iterator[None]:
+    """Read the router's counters before, during and after the block; nothing if ``readings`` is None."""
+    if readings is None:
+        yield
         return
     over = threading.Event()
 
@@ -217,7 +212,7 @@ def _watching(dut: Observed | None, clock: Clock, tick_s: float) -> Iterator[lis
     with uninterrupted():  # so that it takes no signal
         ticking.start()
     try:
-        yield readings
+        yield
         over.set()
         ticking.join()
         readings.append(_read(dut, clock, Moment.FINISH))

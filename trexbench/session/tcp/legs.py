@@ -9,10 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from ...core.dut.telemetry import DutReading, Moment
+from ...core.dut.telemetry import DutReading, Missing, Moment
 from ...core.errors import BenchError, DutError
+from ...core.protocols import Clock
 from ...core.tcp.intervals import HOSTS
-from ...core.tcp.plan import HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
+from ...core.tcp.plan import Counters, HostReading, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan, around_plan
 from ...core.tcp.result import LineCalibration, TcpResult
 from ...core.tcp.wan import PINGS, wrong_delay
 from ...core.verdict.parts import RunWarning
@@ -49,8 +50,15 @@ class Bench(Protocol):
     def ping_line(self, leg: Leg, count: int) -> Ping | None:
         """Echo requests over the WAN, outside of any tunnel; None without a WAN, or if its delay cannot be tried."""
 
-    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
-        """TCP through the DUT, with the leg's buffers on both hosts. watched: read the DUT's counters as well."""
+    @property
+    def clock(self) -> Clock:
+        """The run's clock."""
+
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, counters: Counters | None) -> LegReadings:
+        """TCP through the DUT, with the leg's buffers on both hosts.
+
+        counters: gets what is read of the DUT meanwhile, which is left empty in the leg; None: read nothing.
+        """
 
     def around(self, leg: Leg, plan: TcpPlan) -> LegReadings | None:
         """TCP between the endpoints, around the DUT; None if no way leads around it."""
@@ -166,8 +174,11 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
         count = max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
         beside = _PingBeside(partial(bench.ping, leg, count, True))
     heard: dict[str, list[HostReading]] = {host: [] for host in HOSTS}
+    counters, began_s = Counters(), list[float]()
 
     def seen(host: str, reading: HostReading) -> None:
+        if host == HOSTS[0] and not began_s:
+            began_s.append(bench.clock.now())
         heard[host].append(reading)
         if display is not None:
             display.seen(host, reading)
@@ -175,10 +186,12 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
     broken = True
     try:
         try:
-            readings = bench.flow(leg, plan.of(leg), seen, bool(test.run.command["telemetry"]))
+            readings = bench.flow(leg, plan.of(leg), seen, counters if test.run.command["telemetry"] else None)
         except (Interrupted, KeyboardInterrupt) as interrupt:
-            test.add(legs=_interrupted(leg, heard, str(interrupt)))
+            early = _interrupted(leg, (began_s or [0.0])[0], heard, str(interrupt))
+            test.add(legs=[with_counters(one, counters) for one in early])
             raise
+        readings = with_counters(readings, counters)
         broken = readings.error is not None
         test.add(legs=[readings])  # first: an interruption while the ping ends must not lose it
     finally:
@@ -193,12 +206,17 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
         raise DutError(f"{leg}: {readings.error}")
 
 
-def _interrupted(leg: Leg, heard: Mapping[str, Sequence[HostReading]], why: str) -> list[LegReadings]:
-    """Return what the hosts reported of a leg until its interruption, without the DUT's readings; nothing if no payload
-    flowed."""
+def with_counters(readings: LegReadings, counters: Counters) -> LegReadings:
+    """Add to a leg what was read of the DUT meanwhile."""
+    dut = tuple(one for one in counters if isinstance(one, DutReading))
+    return replace(readings, dut=dut, missing=tuple(one for one in counters if isinstance(one, Missing)))
+
+
+def _interrupted(leg: Leg, began_s: float, heard: Mapping[str, Sequence[HostReading]], why: str) -> list[LegReadings]:
+    """Return what the hosts reported of a leg until its interruption; nothing if no payload flowed."""
     client, server = (tuple(reading for reading in heard[host] if reading.streams) for host in HOSTS)
     carried = any(stream.payload_bytes for reading in (*client, *server) for stream in reading.streams)
-    return [LegReadings(leg, 0.0, client, server, error=why or "interrupted")] if carried else []
+    return [LegReadings(leg, began_s, client, server, error=why or "interrupted")] if carried else []
 
 
 class _PingBeside:

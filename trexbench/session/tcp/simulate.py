@@ -10,7 +10,7 @@ from typing import Any
 from ...config.twin import TWIN_REMEDY
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.errors import ConfigError
-from ...core.tcp.plan import HEADER_BYTES, TUNNELS, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
+from ...core.tcp.plan import HEADER_BYTES, TUNNELS, Counters, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
 from ...core.verdict.parts import RunWarning
 from ...twin.tcp import TcpTwin
 from ...twin.tcp_limits import DEFAULT_CONGESTION, TcpModel
@@ -81,11 +81,13 @@ class SimulatedBench:
     def ping_line(self, leg: Leg, count: int) -> None:
         """Return None: there is no line to try."""
 
-    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, watched: bool) -> LegReadings:
+    def flow(self, leg: Leg, plan: TcpPlan, seen: Seen, counters: Counters | None) -> LegReadings:
         began_s, instants = self.clock.now(), []
         for instant in self._twin.run(leg, plan, began_s):
             self.clock.sleep_until(began_s + instant.at_s)
             instants.append(instant)
+            if counters is not None and instant.dut is not None:
+                counters.append(instant.dut)
             seen("client", instant.client)
             seen("server", instant.server)
         return LegReadings(
@@ -93,7 +95,6 @@ class SimulatedBench:
             began_s,
             client=tuple(instant.client for instant in instants),
             server=tuple(instant.server for instant in instants),
-            dut=tuple(instant.dut for instant in instants if instant.dut is not None and watched),
             program=self._program(leg, plan),
         )
 
