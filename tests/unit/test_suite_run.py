@@ -209,6 +209,12 @@ def test_a_dut_that_cannot_be_reached_costs_its_own_cells_only(tmp_path: Path) -
     assert script.calls[:3] == ["open netgate-linux", "open netgate-linux", "open netgate-vpp"]
 
 
+def test_a_duts_journal_that_cannot_be_read_costs_its_own_cells_only(tmp_path: Path) -> None:
+    jobs = jobs_of("netgate-6100", only=["netgate-linux *64b*", "netgate-vpp *64b uni 1q"])
+    night = night_of(tmp_path, Script(openings=[errors.StoreError("it is no journal", "inspect it")]), jobs)
+    assert states(night) == "ffffdd" and night_code(night) == errors.StoreError.exit_code and night.finished is not None
+
+
 def test_a_mismatch_is_not_asked_for_twice(tmp_path: Path) -> None:
     script = Script(openings=[DutError("not what its config says")])
     night = night_of(tmp_path, script)

@@ -64,9 +64,9 @@ class NightRun:
                 with job.load.open(job.request, self.output.say) as session:
                     opened = True
                     retry = self._measure_cells(session, waiting)
-            except StoreError:
-                raise
             except Exception as error:
+                if opened and isinstance(error, StoreError):  # the night cannot be kept
+                    raise
                 if opened:
                     self.say(f"  closing the session failed: {as_bench_error(error)}")
                 else:
