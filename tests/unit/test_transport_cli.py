@@ -90,6 +90,12 @@ def test_a_login_that_cannot_be(server: CliServer, changes: dict[str, str], word
     assert words in str(caught.value)
 
 
+def test_a_config_of_ssh_that_cannot_be_read(server: CliServer) -> None:
+    server.client_config.write_text("Host *\n  ForwardAgent\n")
+    with pytest.raises(DutError, match=f"^{server.client_config}: Unparsable line ForwardAgent: correct that line$"):
+        transport(server).run((ADD,), 5)
+
+
 def test_a_wrong_password(server: CliServer) -> None:
     (server.folder / "secret").write_text("wrong\n")
     with pytest.raises(DutError, match="admin@dut accepts neither your keys nor the password"):

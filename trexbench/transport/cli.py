@@ -109,11 +109,14 @@ class CliTransport:
             raise _not_connected(self.place, error) from None
 
     def _arguments(self) -> dict[str, Any]:
-        from paramiko import SSHConfig
+        from paramiko import SSHConfig, SSHException
 
         stated: dict[str, Any] = {}
         if self._config_file.is_file():
-            stated = dict(SSHConfig.from_path(str(self._config_file)).lookup(self._to.host))
+            try:
+                stated = dict(SSHConfig.from_path(str(self._config_file)).lookup(self._to.host))
+            except SSHException as error:
+                raise DutError(f"{self._config_file}: {error}", "correct that line") from None
         keys = [self._to.key_file] if self._to.key_file else stated.get("identityfile", [])
         key = next(filter(os.path.isfile, map(os.path.expanduser, keys)), None)
         hosts = os.path.expanduser(str(stated.get("userknownhostsfile", "~/.ssh/known_hosts")).split()[0])
