@@ -186,8 +186,6 @@ class TwinRouter:
         held, before = queue.held, queue.kept
         waiting = sum(held.values())
         gone = min(waiting, rate_pps * span_s)
-        if waiting - gone < 1e-6:
-            gone = waiting
         kept = min(waiting - gone, float(self.spec.ring))
         dropped = waiting - gone - kept
         queue.packets += gone
