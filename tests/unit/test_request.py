@@ -19,8 +19,11 @@ from trexbench.core.names import is_name
 from trexbench.core.strategy.kinds import STRATEGIES
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import Rate
+from trexbench.session.keep import Output
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import DEFAULTS, Request, build_plan, expected_s, line_rate_bps, make_request, merged
+from trexbench.session.series import measure_series, size_requests
+from trexbench.signals import Interrupted
 
 CONFIGS = Path(__file__).resolve().parents[2] / "dut_configs"
 DUT, LAB = replace(load_dut("netgate-vpp", CONFIGS), plan=PlanDefaults()), load_dut("lab-linux", CONFIGS)
@@ -179,3 +182,15 @@ def test_a_wan_that_is_asked_for_replaces_that_of_the_config() -> None:
     assert made.dut.wan == wan and line_rate_bps(made.dut, Direction(0, 1), {0: 10e9, 1: 10e9}) == 500e6
     with pytest.raises(ConfigError, match="driver pfsense cannot set one"):
         make_request("ramp", Case("netgate-pfsense", "var2-64b", wan=wan), PlanDefaults(), Setup())
+
+
+def test_an_interruption_between_two_runs_of_a_series_leaves_the_first() -> None:
+    def say(text: str) -> None:
+        if text.startswith("2 of 2"):
+            raise Interrupted("Ctrl-C", 130)
+
+    wished, setup = PlanDefaults(warmup_s=2.0, hold_s=4.0), Setup(sim=True, speedup=1e6)
+    requests = size_requests("saturate", Case("netgate-vpp"), (1518, 512), wished, setup)
+    done = measure_series(requests, Output(say=say))
+    assert len(done.runs) == 1 and isinstance(done.error, Interrupted)
+    assert [name for name, _ in done.failures] == ["var2-512b"]

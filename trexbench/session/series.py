@@ -12,7 +12,7 @@ from ..core.load.profile import mode_of_size
 from ..core.result import RunResult
 from ..core.units import Rate
 from .keep import Measured, Output
-from .loop import Interrupted
+from .loop import Interrupted, as_error
 from .opening import open_session
 from .options import Case, Setup
 from .request import Request, make_request, require_observed
@@ -64,8 +64,8 @@ def measure_series(requests: Sequence[tuple[str, Request]], output: Output) -> S
                         output.say(f"result   {run.path}")
                     done.runs.append(run)
                     error = run.error
-        except BenchError as raised:
-            error = error or raised
+        except (BenchError, Interrupted, KeyboardInterrupt) as raised:
+            error = error or as_error(raised)
         if error is not None:
             done.failures.append((name, error))
         if len(waiting) == left or isinstance(error, Interrupted):
