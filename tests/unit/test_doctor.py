@@ -75,8 +75,9 @@ def test_this_machine_can_be_read() -> None:
 
 def test_results_that_cannot_be_written(tmp_path: Path) -> None:
     assert [one.state for one in check_results(tmp_path / "new" / "results")] == [State.GOOD] * 2
-    (bad,) = check_results(Path("/proc/results"))
-    assert (bad.area, bad.state, exit_code([bad])) == (Area.RESULTS, State.BAD, 9) and "--results" in bad.remedy
+    for place in (Path("/proc/results"), tmp_path / ("x" * 300)):
+        (bad,) = check_results(place)
+        assert (bad.area, bad.state, exit_code([bad])) == (Area.RESULTS, State.BAD, 9) and "--results" in bad.remedy
 
 
 def port(index: int, **changes: Any) -> dict[str, Any]:

@@ -127,8 +127,9 @@ def check_software(trex_dir: Path | None) -> Iterator[Check]:
 
 def check_results(results: Path) -> Iterator[Check]:
     """Check whether results can be written, and how much space there is for them."""
-    there = next(path for path in (results.absolute(), *results.absolute().parents) if path.exists())
+    there = results.absolute()
     try:
+        there = next(path for path in (there, *there.parents) if path.exists())  # PermissionError: it cannot be seen
         with tempfile.TemporaryFile(dir=there):
             pass
         free = shutil.disk_usage(there).free
