@@ -51,6 +51,13 @@ def test_failures_are_one_line(transport: Transport, argv: list[str], words: str
     assert "\n" not in str(caught.value)
 
 
+def test_without_a_place_for_temporary_files_no_program_is_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
+    for begin in (lambda: LocalTransport().run(["true"], 5), lambda: LocalTransport().start(["true"])):
+        with pytest.raises(DutError, match=r"^true on this machine cannot be run: .*'/nonexistent"):
+            begin()
+
+
 def test_opens_what_there_is() -> None:
     assert isinstance(open_transport(TransportConfig("local")), LocalTransport)
     assert open_transport(TransportConfig("netns", "tbx-dut")).place == "namespace tbx-dut"

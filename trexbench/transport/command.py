@@ -64,9 +64,9 @@ def starting(argv: Sequence[str], asked: Sequence[str], place: str) -> Iterator[
     _LOG.debug("%s on %s", shown(asked), place)
     try:
         yield
-    except FileNotFoundError:
-        raise missing(argv[0], place) from None
     except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and error.filename == argv[0]:  # not a place for temporary files
+            raise missing(argv[0], place) from None
         raise DutError(f"{shown(asked)} on {place} cannot be run: {error}") from None
 
 
@@ -87,9 +87,9 @@ class Running:
         """
         self.argv, self.place = tuple(asked), place
         self._checked, self._at_end = checked, at_end
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
-        try:
-            with starting(argv, asked, place):
+        with starting(argv, asked, place):
+            self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
+            try:
                 self._process = subprocess.Popen(
                     list(argv),
                     stdin=subprocess.PIPE,
@@ -98,9 +98,9 @@ class Running:
                     env=environment(),
                     start_new_session=True,
                 )
-        except BaseException:
-            self._stderr.close()
-            raise
+            except BaseException:
+                self._stderr.close()
+                raise
         assert self._process.stdin is not None and self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
         os.set_blocking(self._in.fileno(), False)
