@@ -11,13 +11,17 @@ from runs import World, make_plan, make_result
 
 from trexbench.cli.lab import _modes
 from trexbench.config.lookup import load_dut
+from trexbench.config.model import PlanDefaults
 from trexbench.core.calibration import Calibration, calibrate, calibration_warnings, floors_of
 from trexbench.core.checks import State
 from trexbench.core.result import RunResult
 from trexbench.doctor.examine import judge_calibration
 from trexbench.report.run.summary import summarise
 from trexbench.session.calibrate import without_dut
-from trexbench.session.options import Setup
+from trexbench.session.keep import Output
+from trexbench.session.opening import open_session
+from trexbench.session.options import Case, Setup
+from trexbench.session.request import make_request
 from trexbench.session.testers import load, name_of_tester, save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +48,21 @@ def test_a_dut_near_the_testers_own_limit_is_doubted(knee: float, said: int) -> 
     found = list(calibration_warnings(KNOWN, result, result.analysis.directions))
     assert [one.code for one in found] == ["near-testers-limit"] * said
     assert not said or ("97" in found[0].text and "2026-11-20" in found[0].text and "0->1" in found[0].text)
+
+
+def test_a_defect_in_holding_a_run_against_it_costs_no_sample() -> None:
+    class Broken(Calibration):
+        def of_run(self, result: RunResult) -> None:
+            """Nothing is known of this traffic."""
+
+        def limit_of(self, *_: object) -> Any:
+            raise ZeroDivisionError
+
+    wished, setup = PlanDefaults(warmup_s=2.0, hold_s=4.0), Setup(sim=True, speedup=1e6)
+    request = make_request("saturate", Case("netgate-vpp", "1514b"), wished, setup)
+    with open_session(request, lambda _: None) as session:
+        done = replace(session, calibration=Broken("", "", "", False, ())).measure(request, Output())
+    assert "ZeroDivisionError" in str(done.error) and len(done.result.samples) == 8
 
 
 def test_other_traffic_or_another_number_of_directions_is_not_compared() -> None:

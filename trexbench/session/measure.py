@@ -100,10 +100,10 @@ class Session:
                 warnings = underway.run.warnings + outcome.warnings + watcher.warnings
                 samples, readings = tuple(outcome.samples), tuple(watcher.dut_readings)
                 result = replace(underway.run, samples=samples, dut_readings=readings, warnings=warnings)
+                underway.run = result  # before anything is derived, of which a defect must not cost the samples
                 if self.calibration is not None:
                     near = calibration_warnings(self.calibration, result, result.analysis.directions)
-                    result = replace(result, warnings=(*warnings, *near))
-                underway.run = result
+                    underway.run = replace(result, warnings=(*warnings, *near))
 
     def _read_back(self, outcome: Outcome) -> Outcome:
         """Add an error to the outcome where the lab or the DUT is no longer what was measured."""
