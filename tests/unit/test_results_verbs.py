@@ -154,14 +154,15 @@ def files() -> list[str]:
 
 def test_only_what_is_old_goes_with_its_pictures_and_only_when_said() -> None:
     old = store(1)
-    for name in (f"{old.stem}.png", f"{old.stem}-efficiency.png", f"{old.stem}.loadtest.json", "notes.txt"):
+    stem = old.stem
+    for name in (f"{stem}.png", f"{stem}-efficiency.png", f"{stem}-sizes.png", f"{stem}.loadtest.json", "notes.txt"):
         (old.parent / name).write_text("x")
     store(2)
     kept = [*files()]
     out, err = said("results", "prune", "--before", "2026-03-02")
-    assert "4 files would be removed" in err and files() == kept and len(out.splitlines()) == 4
+    assert "5 files would be removed" in err and files() == kept and len(out.splitlines()) == 5
     out, err = said("results", "prune", "--before", "2026-03-02", "--yes")
-    assert "4 files removed" in err
+    assert "5 files removed" in err
     assert [Path(one).name for one in files()] == ["notes.txt", "120000-var2-64b-uni.json"]
     (old.parent / "notes.txt").unlink()
     assert "0 files removed" in said("results", "prune", "--before", "2026-03-02", "--yes")[1]

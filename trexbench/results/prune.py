@@ -22,7 +22,8 @@ from .remote import has_parquet, store_of
 
 AGAINST_NIGHTS = BASELINE
 """Number of nights before a regression with which it is compared."""
-_BESIDE = ("{stem}.png", "{stem}.svg", "{stem}-efficiency.png", "{stem}.loadtest.json", "{stem}" + SUFFIX)
+_OF_SERIES = ("{stem}-efficiency.png", "{stem}-sizes.png")
+_BESIDE = ("{stem}.png", "{stem}.svg", *_OF_SERIES, "{stem}.loadtest.json", "{stem}" + SUFFIX)
 """Names of files made from a run, which lie beside it, and of the journal of a run that was killed."""
 
 
