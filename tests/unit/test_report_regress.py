@@ -112,6 +112,7 @@ def test_markdown_is_short() -> None:
     assert len(format_markdown(many).splitlines()) == 38 and "and 90 more" in format_markdown(many)
     assert format_markdown(ALL).startswith("**REGRESSION**: netgate-vpp is 5.0 % slower")
     assert format_markdown(NOTHING).startswith("**OK**")
+    assert format_markdown(replace(NOTHING, missing=(MISSING,))).startswith("**FAILED**: netgate-vpp imix uni failed")
     assert format_markdown(Judgement((), 0)).startswith("**NO VERDICT**")
 
 
