@@ -335,6 +335,8 @@ def test_cells_that_the_last_night_did_not_measure_are_known() -> None:
     rows = [*make_rows(noisy(20)), *make_rows(noisy(30), LINUX)]
     by_hand = make_row(31, cell=LINUX, suite=None, night=None)
     assert judge_rows(rows).resting == judge_rows([*rows, by_hand]).resting == {VPP}
+    killed = [replace(night(30), cells=(CellRecord(LINUX),), finished=None)]
+    assert judge_rows(rows, nights=killed).resting == {VPP, LINUX}, "killed in its first cell"
 
 
 @examples(20)

@@ -177,8 +177,9 @@ def _all_well(judgement: Judgement) -> str:
     young = {cell: nights for cell, nights in few.items() if cell not in every}
     usual, resting = every - judgement.resting, every & judgement.resting
     known = sum(group.section is Kind.KNOWN for group in groups_of(judgement))
-    parts = [f"All {len(usual)} cells as usual" if len(usual) > 1 else "As usual" if usual else "Nothing changed"]
+    every_one = "" if young or resting else "All "
+    parts = [f"{every_one}{len(usual)} cells as usual" if len(usual) > 1 else "As usual"] if usual else []
     parts += [format_count(known, "known change")] if known else []
     parts += [f"{len(young)} not judged yet: {too_few(*young.values())}"] if young else []
-    parts += [f"{len(resting)} not measured in the last night"] if resting else []
+    parts += [f"{format_count(len(resting), 'cell')} not measured in the last night"] if resting else []
     return "; ".join(parts)

@@ -172,7 +172,9 @@ def judge_rows(
     dates = sorted({night_of(row) for runs in cells.values() for row in runs})
     horizon = dates[-STALE_NIGHTS - 1] if len(dates) > STALE_NIGHTS else ""
     stale = {cell for cell, runs in cells.items() if night_of(runs[-1]) <= horizon}
-    last = max((row.night for runs in cells.values() for row in runs if row.night), default="".join(dates[-1:]))
+    begun = (one.night for one in nights if not one.finished and any(wanted(record.cell) for record in one.cells))
+    measured = (row.night for runs in cells.values() for row in runs if row.night)
+    last = max((*measured, *begun), default="".join(dates[-1:]))
     findings: list[Finding] = []
     remarks: list[str] = []
     steady: list[tuple[Cell, str]] = []
