@@ -58,10 +58,11 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     gauges = (tmp_path / "out" / "x.prom").read_text()
     assert len(re.findall(r"^trexbench_maximum_pps{", gauges, re.MULTILINE)) == 2
     assert done.stdout.startswith("2 cells measured; too early to judge: needs 7 nights, has 3")
-    strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-04", "-q", "--strict", "--json")
+    strict = trexbench(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-01", "-q", "--strict", "--json")
     values = json.loads(strict.stdout)
     assert values["exit_code"] == values["judgement"]["exit_code"] == 4 and len(values["night"]["cells"]) == 2
     assert strict.returncode == 4 and "the webhook failed" in strict.stderr and "T0psecret" not in strict.stderr
+    assert "the night of 2026-11-03, which is judged here, is later than this one" in strict.stderr
 
 
 def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

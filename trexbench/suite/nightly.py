@@ -135,6 +135,10 @@ class Nightly:
     def _judge(self, suite: str) -> None:
         judgement = self.judged = judge(self.options.results, self.options.output.warn, suite=suite)
         self.verdict = first_sentence(judgement)
+        if judgement.now > self.night.night:
+            late = f"the night of {judgement.now}, which is judged here, is later than this one ({self.night.night})"
+            self.findings.append(f"{late}: check the clock, and remove runs with a wrong date")
+            self.options.output.warn(self.findings[-1])
         for event in events_of_judgement(judgement):
             if event.alarms and event.group is not None and event.kind != "improvement":
                 self.findings.append(event.headline)
