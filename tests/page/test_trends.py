@@ -128,6 +128,13 @@ def test_failed_nights_stand_at_the_foot_and_break_the_lines(show: Any) -> None:
     assert page.evaluate(f"{LINES}.every(function (one) {{ return one.y[8] === null && one.y[7] !== null; }})")
 
 
+def test_dates_of_nights_beside_each_other_do_not_overlap(show: Any) -> None:
+    rows = make_rows(CELLS[:1], 60)
+    page = show(Report([*rows[:8], rows[-1]]))
+    page.choose(mode="64b", traffic="uni")
+    assert page.evaluate(f"{PLOT}.layout.xaxis.tickvals") == [rows[at].night for at in (0, 5, -1)]
+
+
 def test_a_night_is_named_with_its_figure_and_its_change(show: Any) -> None:
     slower = CELLS[-1]
     change = make_change(slower, "2026-11-17T02:00:11Z", "vpp is slower", 12e6, 10.56e6)

@@ -14,8 +14,10 @@ function gridForm(page, of, name) {
     var from = days ? Math.max(first, last - days * DAY) : first, room = Math.max(DAY / 2, 0.02 * (last - from));
     var shape = { type: "date", range: [from - room, last + room], tickformat: dated ? "%-d %b\n%Y" : "", tickangle: 0, nticks: of.narrow() ? 4 : 8 };
     if (dated && places.length <= 12) {
-      var step = Math.ceil(places.length / (of.narrow() ? 4 : 12));
-      shape.tickvals = places.filter(function (_, at) { return at % step === 0; }).map(function (at) { return nights[at]; });
+      var apart = (last - from) / (of.narrow() ? 4 : 12), free = from; // from where on there is room for a date
+      shape.tickvals = places.map(function (at) { return nights[at]; }).filter(function (night) {
+        return time(night) >= free && (free = time(night) + apart);
+      });
     }
     return shape;
   }
