@@ -85,6 +85,8 @@ def test_a_command_is_copied_by_its_button(show: Callable[[Report], Page]) -> No
     page.wait("document.querySelector('.steps button').textContent === 'copied'")
     words = [command.split()[1] for command in page.evaluate("taken")]
     assert words == ["results", "results", "suite", "regress"]
+    colour = "getComputedStyle(document.querySelector('.card .wide')).getPropertyValue('--{}')"
+    assert page.evaluate(colour.format("ground")) == page.evaluate(colour.format("panel")), "no strip beside the table"
     assert (
         page.evaluate("Array.from(document.querySelectorAll('.steps a'), one => one.getAttribute('href')).length") == 2
     )
