@@ -128,7 +128,7 @@ def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> N
         "see the latest run: trexbench results show 'results/2026-11-20/vpp 64b uni simulated.json'",
     ):
         assert text.index(headline) < text.index(words) < text.index("2 figures"), words
-    for words in ("-16.7 % 6.000 \u2192 5.000 Mpps 0.2 % 2 2026-11-19", "+12.0 % 400 \u2192 448 0.2 %"):
+    for words in ("-16.7 % 6.000 \u2192 5.000 Mpps 0.17 % 2 2026-11-19", "+12.0 % 400 \u2192 448 0.25 %"):
         assert text.index("2 figures") < text.index(words)
     assert text.index(headline) < text.index("known: vpp cycles/packet 12.0 % higher")
     assert [a["class"] for tag, a in page.found if tag == "article"] == ["card bad", "card bad failure", "card known"]

@@ -178,7 +178,7 @@ def format_noise(finding: Finding) -> str:
     if finding.metric.unit == "share":
         return f"{_points(finding.noise)} points"
     if finding.before:
-        return f"{abs(finding.noise / finding.before) * 100:.1f} %"
+        return f"{_points(abs(finding.noise / finding.before))} %"
     return format_figure(finding.noise, finding.metric)
 
 
