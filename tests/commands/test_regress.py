@@ -86,6 +86,7 @@ def test_forms_of_one_judgement(nights: Path) -> None:
             2,
             "nothing has changed in netgate-linux *: name",
         ),
+        (("--acknowledge", "netgate-vp *", "--note", "x"), 2, "no cell in results matches netgate-vp * yet: names"),
         (("--acknowledge", "*", "--metric", "power"), 2, "--note"),
         (("--acknowledge", "*", "--metric", "power", "--note", " WHY "), 2, "say with --note why, not WHY"),
         (("--results", "nowhere"), 9, "no such directory"),

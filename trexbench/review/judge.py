@@ -74,7 +74,7 @@ def acknowledge(
     """
     if note.strip() in ("", REASON):
         raise ConfigError("an acknowledged change needs its reason", f"say with --note why, not {REASON}")
-    judged = judge(results, warn)
+    judged, cells = judge(results, warn), {row.cell for row in all_rows(results, lambda _: None)}
     findings = [finding for finding in judged.findings if finding.kind not in (Kind.KNOWN, Kind.INSUFFICIENT)]
 
     def known(cell: str, metric: str) -> Known:
@@ -84,12 +84,11 @@ def acknowledge(
         return replace(wish, date=max(begun, default=wish.date))
 
     changes: list[Known] = []
+    for pattern in dict.fromkeys(patterns):
+        if not any(Known("", pattern, None, "").is_about(cell, "") for cell in cells):
+            warn(f"no cell in {results} matches {pattern} yet: names are as `regress` prints them")
     if metrics:
-        cells = {row.cell for row in all_rows(results, warn)}
         changes = [known(pattern, name) for pattern in patterns for name in metrics]
-        for pattern in dict.fromkeys(patterns):
-            if not any(Known("", pattern, None, "").is_about(cell, "") for cell in cells):
-                warn(f"no cell in {results} matches {pattern} yet: names are as `regress` prints them")
     else:
         for pattern in patterns:
             own = [finding for finding in findings if Known("", pattern, None, "").is_about(finding.cell, "")]
