@@ -156,6 +156,11 @@ def test_runs_by_hand_over_different_wans_have_histories_of_their_own() -> None:
     assert values["over"] == "WAN 20ms,1gbit by netem" and values["cells"] == [name]
 
 
+def test_of_two_runs_of_a_night_the_later_counts_as_on_the_page() -> None:
+    rows = [*make_rows(noisy(30)), make_row(30, 4e6), make_row(30, 5e6, id="again", started=f"{date(30)}T08:00:00Z")]
+    assert judge_rows(rows).findings == ()
+
+
 def test_runs_of_one_night_count_as_their_median() -> None:
     rows = make_rows(noisy(30))
     for number in (30, 31):

@@ -20,7 +20,7 @@ from .rows import COST, Metric, RunRow
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):
-    """One night of a series: the median of its runs."""
+    """One night of a series: the median of its runs, of two the later."""
 
     night: str
     value: float
@@ -137,6 +137,9 @@ def _points(nights: Iterable[tuple[str, Sequence[RunRow]]], metric: Metric) -> t
             bounds += figure.at_least
             if figure.apart > apart:
                 apart = figure.apart
+        if len(values) == 2:  # no router ever had their mean, and the page shows the later
+            del values[0], shown[0]
+            bounds = shown[0].figures[column].at_least
         if values:
             value = values[0] if len(values) == 1 else median(values)
             points.append(Point(night, value, bounded and 2 * bounds > len(values), shown))
