@@ -75,7 +75,7 @@ SENTENCES = [
      "well is 5.1 % slower again tonight, as from 13 to 16 November; 2 more such nights make it a regression"),
     (judged(RECOVERED, replace(DEARER, cell=RECOVERED.cell, loss=LOSS)),
      "well: cycles/packet 13 % higher again since 17 November, as from 13 to 16 November; 1 recovered"),
-    (judged(RECOVERED), "well recovered since 17 November, was 11.0 % slower for 2 nights; all else as usual"),
+    (judged(RECOVERED), "well recovered on 17 November, was 11.0 % slower for 2 nights; all else as usual"),
     (judged(FASTER), "fast is 8.0 % faster since 17 November; all else as usual"),
     (judged(KNOWN, steady=STEADY), "All 4 cells as usual; 1 known change"),
     (judged(steady=STEADY, resting=RESTING), "2 cells as usual; 1 cell not measured in the last night"),

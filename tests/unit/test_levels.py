@@ -158,7 +158,7 @@ def test_a_loss_its_recovery_and_its_relapse_in_words() -> None:
     slower, faster = "netgate-vpp 10.9 % slower", "netgate-vpp 12.3 % faster"
     more = "one more such night makes it a regression"
     again = "as from 12 to 16 January"
-    recovered = "netgate-vpp recovered since 17 January, was 10.9 % slower for 5 nights (1 cell)"
+    recovered = "netgate-vpp recovered on 17 January, was 10.9 % slower for 5 nights (1 cell)"
     assert words(values[:12]) == [f"{slower} tonight (1 cell); {more}"]
     assert words(values[:13]) == [f"{slower} since 12 January (1 cell)"]
     assert words(values[:17])[1:] == [f"{faster} tonight (1 cell); one more such night makes it a recovery"]

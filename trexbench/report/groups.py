@@ -44,7 +44,7 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
     if group.section is Kind.RECOVERY and first.loss is not None:
         was = f"was {_loss_words(leading)} for {format_count(first.loss.nights, 'night')}"
         count = "" if brief else f" ({format_count(len(group.cells), 'cell')})"
-        return f"{dut} recovered since {group.day}, {was}{count}{cause}"
+        return f"{dut} recovered on {group.day}, {was}{count}{cause}"
     if brief:
         is_share = first.metric.bounded and any(one.share is not None for one in leading)
         dut += " is" if is_share else ":"
