@@ -356,6 +356,14 @@ def test_a_night_whose_documents_are_gone_makes_a_page_too() -> None:
     assert "gone" in page.text and any("its document" in str(a.get("title")) for _, a in page.found)
 
 
+def test_a_card_shows_the_latest_level_after_several_losses() -> None:
+    rows = make_rows([*noisy(20), *noisy(6, 4.5e6), *noisy(6, 4.05e6)])
+    for card in cards_of(judged_report(rows)):
+        (line,) = re.findall(r'class="line" d="M([^"]+)"', card.trend)
+        heights = [float(point.partition(",")[2]) for point in line.split("L")]
+        assert 15 < heights[-8] - heights[0] < heights[-1] - heights[0] - 15, card.event.headline
+
+
 def test_a_failure_is_measured_again_by_its_own_suite() -> None:
     suites = ("first", "second")
     failed = [make_night(make_record(make_row(), suite), suite=suite) for suite in suites]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from ...core.history.levels import Usual
 from ...core.history.regression import Finding
 from ...core.history.series import night_of
 from ..commands import acknowledge, compare, doctor, run_again, show
@@ -42,10 +43,23 @@ class Card:
 
 def cards_of(report: Report) -> list[Card]:
     """Make a card for each event, in their order."""
-    shares = [event.group.first.share for event in report.events if event.group is not None]
+    events = [event.group.first for event in report.events if event.group is not None]
     # One span for all cards, so that a small change looks small beside a large one.
-    span = min(max([LEAST, *(1.2 * abs(share) for share in shares if share is not None)]), MOST)
+    span = min(max([LEAST, *(1.2 * abs(share) for one in events for share in _reach(report.trends, one))]), MOST)
     return [_card(report, event, span) for event in report.events]
+
+
+def _reach(trends: Sequence[Trend], finding: Finding) -> Iterator[float]:
+    """Yield the levels around the change and the latest figure, as differences from the usual level in its shares."""
+    trend, usual = _found(trends, finding)
+    if trend is not None and usual is not None and usual.level:
+        values = finding.before, finding.after, *(value for _, value in trend.values(finding.metric)[-1:])
+        yield from (value / usual.level - 1 for value in values)
+
+
+def _found(trends: Sequence[Trend], finding: Finding) -> tuple[Trend | None, Usual | None]:
+    trend = next((one for one in trends if one.cell == finding.cell), None)
+    return trend, None if trend is None else trend.usual(finding.metric)
 
 
 def _card(report: Report, event: NightEvent, span: float) -> Card:
@@ -83,8 +97,7 @@ def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str
 
 def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
     """Draw a finding's figure over the nights; nothing for a single night, or a usual level of 0."""
-    trend = next((one for one in trends if one.cell == finding.cell), None)
-    usual = None if trend is None else trend.usual(finding.metric)
+    trend, usual = _found(trends, finding)
     if trend is None or usual is None or not usual.level:
         return ""
     shares = {trend.instants[row.path]: value / usual.level - 1 for row, value in trend.values(finding.metric)}
