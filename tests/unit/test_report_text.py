@@ -21,8 +21,9 @@ from trexbench.core.units import nominal
 from trexbench.core.verdict.parts import Limit, RunWarning
 from trexbench.report.run.counters import DETAILS, format_counters
 from trexbench.report.run.loadtest import to_loadtest
+from trexbench.report.run.sizes import throughputs
 from trexbench.report.run.summary import summarise, traffic_words
-from trexbench.report.run.text import LINES, format_brief, format_summary, print_summary
+from trexbench.report.run.text import LINES, direction_sheet, format_brief, format_summary, print_summary
 from trexbench.results.store import RunWriter
 
 SATURATED = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
@@ -253,9 +254,26 @@ def test_it_has_ten_lines_and_counts_what_it_leaves_out(ports: tuple[int, ...], 
     assert doubts == told or f"warning    {doubts - told} more: results show" in lines
 
 
-def test_a_searchs_other_goals_are_told() -> None:
-    result = make_result(make_plan(kind="search", goals=(0.0, 0.005)), World(capacity_pps=660e3))
-    assert " kpps with loss <= 0.5 %" in format_brief(result, None, 200)
+@pytest.mark.parametrize(
+    ("world", "rate", "limit"),
+    [
+        (World(capacity_pps=660e3), r"6\d\d\.\d kpps", "the DUT saturated"),
+        (World(capacity_pps=1.443e6), r">= 1\.443 Mpps", "no limit found"),
+        (World(), r">= 1\.443 Mpps", "no limit found"),
+        (World(tx_limit_pps=1e6), r">= 1\.00\d Mpps", "the generator could not send more"),
+        (World(rx_limit_pps=1e6), r">= 1\.00\d Mpps", "the generator could not receive more"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["search", "mlrsearch"])
+def test_a_searchs_other_goals_are_told_in_every_form(kind: str, world: World, rate: str, limit: str) -> None:
+    result = make_result(make_plan(kind=kind, goals=(0.0, 0.005), loss_threshold=0.0), world)
+    assert re.search(rf"; {rate} with loss <= 0\.5 %", format_brief(result, None, 200))
+    assert re.fullmatch(rate, row(result, "rate with loss <= 0.5 %")[0])
+    *_, interval = (r[1] for r in summarise(result).rows if r[0].strip() == "interval")
+    first, second = (line.items for line in direction_sheet(result).lines)
+    assert (first[1].raw, second[1].raw) == ("0", "0.5") and re.fullmatch(rate, second[2].text)
+    assert (interval == second[3].text == "-") is rate.startswith(">") and second[-1].text == limit
+    assert [one.loss for one in throughputs([result])] == [0.0, 0.005]
 
 
 @pytest.mark.usefixtures("empty_directory")

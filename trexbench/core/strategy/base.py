@@ -85,6 +85,11 @@ class Strategy(Plan, ABC):
         """Describe the load after the warm-up, for the screen; target: the highest rates, in words."""
 
     @property
+    def goals(self) -> tuple[float, ...]:
+        """Shares of loss, each with a throughput of its own; the first is the loss threshold."""
+        return (self.loss_threshold,)
+
+    @property
     def rule(self) -> str:
         """Which loss counts, for the screen."""
         return f"bad is loss > {100 * self.loss_threshold:g} % in {self.windows} windows of {self.window_s:g} s"

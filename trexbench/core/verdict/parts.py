@@ -111,6 +111,10 @@ class DirectionResult(Verdict):
         """Highest rate whose trial passed; None: none did."""
         return max((t.offered_pps for t in self.trials if t.passed), default=None)
 
+    def is_bound(self, goal: Goal) -> bool:
+        """Test if the goal's rate is a lower bound: the DUT was not the limit, or never lost more than the goal."""
+        return self.at_least or goal.high_pps is None
+
 
 @dataclass(frozen=True)
 class Stall:

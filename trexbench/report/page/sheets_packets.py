@@ -13,7 +13,7 @@ from ...core.units import format_share, format_time
 from ...core.verdict.latency import Latency
 from ...core.verdict.parts import DirectionResult, Goal
 from ..run.sizes import size_items, throughputs
-from ..run.summary import LIMIT_WORDS
+from ..run.summary import LIMIT_WORDS, goal_items, limit_words
 from ..run.text import HEADS, direction_items
 from ..sheet import (
     Item,
@@ -22,7 +22,6 @@ from ..sheet import (
     make_sheet,
     of_change,
     of_count,
-    of_interval,
     of_pps,
     of_share,
     of_time,
@@ -122,13 +121,14 @@ def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item | s
     looks = {sample.trial for sample in run.samples if sample.phase is Phase.SEARCH}
     yield str(one.direction)
     yield f"{'PDR' if goal.loss else 'NDR'}, {format_limit(goal.loss)}"
-    yield of_pps(goal.maximum_pps, bound=one.at_least or goal.high_pps is None)  # a loss never exceeded: a lower bound
+    rate, interval = goal_items(one, goal)
+    yield rate
     yield figure(goal.maximum_pps / run.plan.offer(one.direction).line_rate_pps, format_share, 100)
-    yield of_interval(goal)
+    yield interval
     yield of_pps(one.confirmed_pps if goal == one.goals[0] else None)
     yield of_count(len(looks) or None)
     yield figure(run.samples[-1].t_s - run.samples[0].t_s if run.samples else 0.0, format_time)
-    yield LIMIT_WORDS[one.limit]
+    yield limit_words(run, one, goal)
 
 
 def size_sheet(duts: Sequence[SizedDut]) -> Sheet:

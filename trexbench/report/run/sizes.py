@@ -9,7 +9,6 @@ from itertools import groupby
 from ...core.history.cell import Cell
 from ...core.load.plan import Direction
 from ...core.result import RunResult, Status
-from ...core.strategy.search import Search
 from ...core.units import format_pps, format_share, nominal
 from ...core.verdict.parts import Limit
 from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine, decades
@@ -66,14 +65,13 @@ def throughputs(results: Sequence[RunResult]) -> list[Throughput]:
     every = []
     for result in results:
         plan, directions = result.plan, result.directions
-        first, *others = plan.goals if isinstance(plan, Search) else (plan.loss_threshold,)
+        first, *others = plan.goals
         bounds = frozenset(one.direction for one in directions if one.at_least)
         every.append(Throughput(result, first, {one.direction: one.maximum_pps for one in directions}, bounds))
         for at, loss in enumerate(others, 1):
-            goals = {one.direction: one.goals[at] for one in directions if len(one.goals) > at}
-            open_ended = {direction for direction, goal in goals.items() if goal.high_pps is None}
-            rates_pps = {direction: goal.maximum_pps for direction, goal in goals.items()}
-            every.append(Throughput(result, loss, rates_pps, bounds | open_ended))
+            found = [(one, one.goals[at]) for one in directions if len(one.goals) > at]
+            bounds = frozenset(one.direction for one, goal in found if one.is_bound(goal))
+            every.append(Throughput(result, loss, {one.direction: goal.maximum_pps for one, goal in found}, bounds))
     return every
 
 

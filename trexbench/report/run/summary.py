@@ -14,9 +14,9 @@ from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
 from ...core.strategy.base import Strategy
 from ...core.units import format_bits, format_length, format_pps, format_share, format_time, nominal
-from ...core.verdict.parts import DirectionResult, Limit
+from ...core.verdict.parts import DirectionResult, Goal, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
-from ..sheet import of_interval
+from ..sheet import Item, of_interval, of_pps
 from ..words import NONE, banners_of, format_bound, format_limit, name_of, or_dash, text_of
 from .costs import cost_words
 
@@ -74,6 +74,12 @@ def rate_words(one: DirectionResult) -> str:
     return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
 
 
+def goal_items(one: DirectionResult, goal: Goal) -> tuple[Item, Item]:
+    """Return the rate of a search's goal and its interval, which a lower bound has not."""
+    bound = one.is_bound(goal)
+    return of_pps(goal.maximum_pps, bound=bound), of_interval(None if bound else goal)
+
+
 def answer_words(result: RunResult, brief: bool = False) -> str:
     """A run's result in one line: rates, share of line rate, verdict. brief: only the total, without verdict."""
     if (cost := held_cost_of(result)) is not None:
@@ -126,10 +132,11 @@ def verdict_words(result: RunResult) -> str:
     return ", ".join(f"{direction} {limit}" for direction, limit in limits.items())
 
 
-def limit_words(result: RunResult, one: DirectionResult) -> str:
-    """Limit of one direction in words."""
-    early = one.limit is Limit.NONE and result.status is not Status.COMPLETE
-    return f"{LIMIT_WORDS[one.limit]}{' before the run ended' if early else ''}"
+def limit_words(result: RunResult, one: DirectionResult, goal: Goal | None = None) -> str:
+    """Limit of one direction in words; or of this goal, whose loss may not have been exceeded."""
+    limit = one.limit if goal is None or one.at_least or not one.is_bound(goal) else Limit.NONE
+    early = limit is Limit.NONE and result.status is not Status.COMPLETE
+    return f"{LIMIT_WORDS[limit]}{' before the run ended' if early else ''}"
 
 
 def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
@@ -151,10 +158,12 @@ def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
         yield row("first rate above that loss", lambda one: or_dash(one.first_bad_pps, format_pps))
     yield row("  interval", lambda one: of_interval(one).text)
     for number, goal in enumerate(directions[0].goals[1:] if directions else (), 1):
-        goals = [one.goals[number] if number < len(one.goals) else None for one in directions]
-        rates = (NONE if one is None else format_pps(one.maximum_pps) for one in goals)
-        yield f"rate with loss <= {format_limit(goal.loss)}", *rates
-        yield "  interval" + " " * number, *(of_interval(one).text for one in goals)
+        found = [goal_items(one, one.goals[number]) if number < len(one.goals) else None for one in directions]
+        yield (
+            f"rate with loss <= {format_limit(goal.loss)}",
+            *(NONE if items is None else items[0].text for items in found),
+        )
+        yield "  interval" + " " * number, *(NONE if items is None else items[1].text for items in found)
     if plan.length_s(Phase.CONFIRM):
         yield row(f"confirmed, held {format_length(plan.length_s(Phase.CONFIRM))}", _confirmed)
     yield row("max received in a window", lambda one: format_pps(one.max_received_pps))

@@ -10,23 +10,23 @@ from typing import TextIO
 
 from ...core.load.sample import Phase
 from ...core.result import RunResult
-from ...core.units import format_pps
 from ...core.verdict.parts import DirectionResult
 from ..clean import clean
 from ..room import room_of, wrapped
-from ..sheet import Head, Item, Sheet, format_sheet, make_sheet, of_interval, of_pps, of_share
-from ..words import format_count, format_limit, name_of
+from ..sheet import Head, Item, Sheet, figure, format_sheet, make_sheet, of_interval, of_pps, of_share
+from ..words import NONE, format_count, format_limit, name_of
 from .costs import cost_sheet, cost_words
 from .live import Live
-from .summary import RunSummary, answer_words, held_cost_of, limit_words, rate_words, summarise
+from .summary import RunSummary, answer_words, goal_items, held_cost_of, limit_words, rate_words, summarise
 
 WIDTH = 100
 LINES, DIRECTIONS = 10, 4
 """Most lines of a brief summary, and most directions that have one each."""
-HEADS = (
-    ":Direction; Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max received [pps]; "
+FIGURES = (
+    "Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max received [pps]; "
     "Loss in the hold [share]; :Limit"
 )
+HEADS = f":Direction; {FIGURES}"
 Line = Sequence[tuple[str, str]]
 """Parts of a line, each with its style."""
 
@@ -101,7 +101,7 @@ def format_brief(result: RunResult, document: str | None, width: int) -> str:
     for one in shown:
         interval = of_interval(one)
         rate = f"{rate_words(one)} ({interval.text})" if interval.raw else rate_words(one)
-        goals = [f"{format_pps(goal.maximum_pps)} with loss <= {format_limit(goal.loss)}" for goal in one.goals[1:]]
+        goals = [f"{goal_items(one, goal)[0].text} with loss <= {format_limit(goal.loss)}" for goal in one.goals[1:]]
         words = f"{rate}: {'; '.join([limit_words(result, one), *goals, *one.reasons])}"
         lines.append(_cut(str(one.direction), words, width))
     if len(directions) > len(shown):
@@ -144,10 +144,18 @@ def _cut(label: str, text: str, width: int) -> str:
 
 
 def direction_sheet(run: RunResult) -> Sheet:
-    """Table of the run's directions."""
-    directions = run.analysis.directions
-    rows = ((*direction_items(direction), limit_words(run, direction)) for direction in directions)
-    return make_sheet(HEADS, rows, "directions", "Directions")
+    """Table of the run's directions, with a row for each goal of a search."""
+    rows = (row for direction in run.analysis.directions for row in _goal_rows(run, direction))
+    return make_sheet(f":Direction; Loss allowed [%]; {FIGURES}", rows, "directions", "Directions")
+
+
+def _goal_rows(run: RunResult, one: DirectionResult) -> Iterator[tuple[Item | str, ...]]:
+    name, *items = direction_items(one)
+    allowed = figure(run.plan.loss_threshold if run.plan.seeks_knee else None, format_limit, 100)
+    yield name, allowed, *items, limit_words(run, one)
+    for goal in one.goals[1:]:
+        allowed = figure(goal.loss, format_limit, 100)
+        yield name, allowed, *goal_items(one, goal), *[NONE] * 4, limit_words(run, one, goal)
 
 
 def direction_items(direction: DirectionResult) -> Iterator[Item | str]:
