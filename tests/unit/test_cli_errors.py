@@ -66,6 +66,7 @@ MISTAKES: list[tuple[str, ...]] = [
     ("doctor --dut nope", "unknown DUT 'nope'"),
     (f"{RAMP} --configs-dir nowhere", "nowhere", "not there"),
     (f"{RAMP} --ports 0,1,2", "3 port(s) make no pairs"),
+    ("ramp --dut raspberry-pi --mode 64b --sim", "raspberry-pi.yaml names no ports for packets", "trexbench tcp"),
     (f"{RAMP} --ports a,b", "ports 'a,b'"),
     (f"{RAMP} --ports -1,0", "ports '-1,0'"),
     (f"{RAMP} --ports ''", "ports ''"),

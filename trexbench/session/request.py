@@ -74,6 +74,8 @@ def make_request(verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> R
 def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setup: Setup) -> Request:
     """Make the request for a DUT whose config is loaded; ConfigError as make_request."""
     base, file, own = _profile_of(case)
+    if dut.endpoints is not None and not dut.ports:
+        raise ConfigError(f"{dut.file} names no ports for packets", "measure it by trexbench tcp, or add ports:")
     dut = dut.with_variant(case.variant).with_wan(WAN.read(case.wan))
     obstacle = "dials in to the server of TCP tests" if dut.chosen.pppoe else ""
     if (tunnel := dut.chosen.tunnel) is not None and tunnel != NO_TUNNEL:
