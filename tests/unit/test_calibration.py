@@ -32,6 +32,7 @@ def of(result: RunResult) -> Calibration:
 
 
 KNOWN = of(make_result(make_plan(), World(tx_limit_pps=1e6)))
+UNLIMITED = of(make_result(make_plan(), World()))
 
 
 def test_a_senders_limit_is_told_per_direction() -> None:
@@ -42,10 +43,10 @@ def test_a_senders_limit_is_told_per_direction() -> None:
     assert forth.error < 0.02 and forth.bidir and forth.floor_s is None
 
 
-@pytest.mark.parametrize(("knee", "said"), [(9.7e5, 1), (8e5, 0)])
-def test_a_dut_near_the_testers_own_limit_is_doubted(knee: float, said: int) -> None:
+@pytest.mark.parametrize(("known", "knee", "said"), [(KNOWN, 9.7e5, 1), (KNOWN, 8e5, 0), (UNLIMITED, 1.4e6, 0)])
+def test_a_dut_near_the_testers_own_limit_is_doubted(known: Calibration, knee: float, said: int) -> None:
     result = make_result(make_plan(), World(capacity_pps=knee))
-    found = list(calibration_warnings(KNOWN, result, result.analysis.directions))
+    found = list(calibration_warnings(known, result, result.analysis.directions))
     assert [one.code for one in found] == ["near-testers-limit"] * said
     assert not said or ("97" in found[0].text and "2026-11-20" in found[0].text and "0->1" in found[0].text)
 

@@ -99,8 +99,8 @@ def calibration_warnings(
     """Report directions laid to the DUT at a rate that the tester itself hardly carries."""
     for verdict in directions:
         limit = calibration.limit_of(result, verdict.direction)
-        if limit is None or verdict.limit is not Limit.DUT or not limit.carried_pps:
-            continue
+        if limit is None or verdict.limit is not Limit.DUT or not limit.carried_pps or limit.limit == Limit.NONE.value:
+            continue  # a calibration that found no limit knows of none nearby
         share = verdict.maximum_pps / limit.carried_pps
         if share > NEAR_SHARE:
             most = f"{format_pps(limit.carried_pps)}, calibrated {calibration.measured[:10]}"
