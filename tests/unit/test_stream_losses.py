@@ -62,8 +62,8 @@ def with_streams(
     return replace(reading, ports={**reading.ports, 1: port}, streams={0: streams})
 
 
-def run(loss: Loss = by_size, **more: Any) -> RunResult:
-    plan = make_plan()
+def run(loss: Loss = by_size, kind: str = "ramp", **more: Any) -> RunResult:
+    plan = make_plan(kind=kind)
     result = make_result(plan, World(capacity_pps=1e9))
     return replace(result, samples=counted(result.samples, loss, **more), profiles=IMIX)
 
@@ -88,6 +88,8 @@ def test_the_summary_says_so_in_a_line_and_the_document_has_it() -> None:
     result = run()
     words = dict(summarise(result).facts)["by stream"]
     assert words.startswith("0->1: 1514 B lost first, from ")
+    coarse = dict(summarise(run(kind="search")).facts)["by stream"]
+    assert coarse.startswith("0->1, in the ramp: 1514 B lost first, from ")
     assert "; lost in the first bad windows: 64 B none, 590 B none, 1514 B 9." in words
     document = json.loads(json.dumps(to_document(result)))
     told = document["analysis"][0]["streams"]

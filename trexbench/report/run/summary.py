@@ -203,7 +203,9 @@ def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
         yield "loss", result.losses.sentence
     for direction, streams in result.streams.items():
         if words := stream_words(streams):
-            yield "by stream", f"{direction}: {words}"
+            # A search's looks are finer than its ramp: without a word its rate would contradict the throughput.
+            where = ", in the ramp" if result.plan.length_s(Phase.SEARCH) else ""
+            yield "by stream", f"{direction}{where}: {words}"
     if result.spread is not None and result.spread.sentences:
         yield "spread", "; ".join(result.spread.sentences)
     if result.spread_check is not None:
@@ -237,8 +239,9 @@ def stream_words(streams: Sequence[StreamLoss]) -> str | None:
 def profile_words(profile: Mapping[str, Any]) -> str:
     """Describe what was sent: file, sizes, mean, flows, fields that vary."""
     tunables, varied = profile.get("tunables"), profile.get("varied")
-    given = " " + ",".join(f"{k}={v}" for k, v in tunables.items()) if isinstance(tunables, Mapping) else ""
-    parts = [f"{text_of(profile, 'name', '?')}{given}: {traffic_words(profile)}"]
+    given = ",".join(f"{k}={v}" for k, v in tunables.items()) if isinstance(tunables, Mapping) else ""
+    name = f"{text_of(profile, 'name', '?')} {given}".rstrip()
+    parts = [f"{name}: {traffic_words(profile)}"]
     if isinstance(varied, Sequence) and not isinstance(varied, str) and varied:
         parts.append("; ".join(str(v) for v in varied))
     return ", ".join(parts)
