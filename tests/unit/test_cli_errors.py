@@ -65,6 +65,7 @@ MISTAKES: list[tuple[str, ...]] = [
     ("dut show nope", "unknown DUT 'nope'", "lab-linux"),
     ("doctor --dut nope", "unknown DUT 'nope'"),
     (f"{RAMP} --configs-dir nowhere", "nowhere", "not there"),
+    ("search --dut netgate-vpp --sizes rfc2544,9000", "frame size 'rfc2544'", "or rfc2544 alone"),
     (f"{RAMP} --ports 0,1,2", "3 port(s) make no pairs"),
     ("ramp --dut raspberry-pi --mode 64b --sim", "raspberry-pi.yaml names no ports for packets", "trexbench tcp"),
     (f"{RAMP} --ports a,b", "ports 'a,b'"),

@@ -60,7 +60,7 @@ Examples:
 def _size(text: str) -> int:
     word = text.strip()
     if not (word.isascii() and word.isdecimal() and len(word) < 6):
-        raise ConfigError(f"frame size {text!r} not understood", "write sizes as 64,512,1518, or rfc2544")
+        raise ConfigError(f"frame size {text!r} not understood", "write sizes as 64,512,1518, or rfc2544 alone")
     return int(mode_of_size(int(word)).size)
 
 

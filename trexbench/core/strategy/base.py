@@ -130,7 +130,8 @@ class Strategy(Plan, ABC):
         require(0.0005 <= width <= 0.2, f"--width of {format_share(width)}", "use 0.05% to 20%")
         require(len(goals) <= 5, f"{len(goals)} goals", "name 1 to 5 shares")
         goals = goals or (self.loss_threshold,)
-        require(all(0 <= goal < 0.5 for goal in goals), "a goal of --loss", "write shares from 0 to below 50%")
+        for goal in goals:
+            require(0 <= goal < 0.5, f"a goal of {100 * goal:g} % of --loss", "write shares from 0 to below 50%")
         return goals
 
     def begin(self, phase: Phase, history: Sequence[Sample], rates: Rates, trial: int = 0) -> LoadStep:
