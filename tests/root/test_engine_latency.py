@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from frames import FIX, ROUTED_MACS, run, udp, var, write
+from frames import ROUTED_MACS, run, udp
 from frames import routed as namespaces_routed
 from test_engine_kernel import Tap, continuous, engine, netns, wait_for
 
@@ -79,22 +79,6 @@ def test_every_frame_through_a_router_is_timed(routed: tuple[KernelEngine, list[
         assert engine.counters(1 - port).ipackets == engine.counters(port).opackets
 
 
-def test_groups_are_told_apart_and_begin_anew(routed: tuple[KernelEngine, list[bytes]]) -> None:
-    engine, frames = routed
-    fields = [var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26), FIX]
-    specs = [timed(100, frames[0], 400.0), replace(timed(5, frames[0], 100.0, 2), instructions=fields)]
-    for _ in range(2):
-        engine.start(0, specs, 1.0, 0.5)
-        finished(engine, 0)
-        found = engine.latency(0)
-        assert set(found) == {100, 5}
-        for totals in found.values():
-            plausible(totals)
-        assert 0 < found[5].sent <= 50 and found[5].sent < found[100].sent <= 200
-    engine.start(0, [replace(specs[0], pg_id=None)], 1.0, 0.1)
-    assert engine.latency(0) == {}
-
-
 def test_a_hand_that_holds_each_frame_shows_in_the_times(engine: KernelEngine, netns: str) -> None:
     arriving, leaving, done = Tap(netns, "q0"), Tap(netns, "q1"), threading.Event()
     arriving.socket.settimeout(0.2)
@@ -126,16 +110,3 @@ def test_a_hand_that_holds_each_frame_shows_in_the_times(engine: KernelEngine, n
     finally:
         done.set()
         thread.join(5)
-
-
-def test_what_never_comes_back_is_missing_not_slow(engine: KernelEngine, netns: str) -> None:
-    """Every second frame is put on the wire again, every third of those twice."""
-    arriving, leaving = Tap(netns, "q0"), Tap(netns, "q1")
-    engine.start(0, [replace(timed(3, udp()), mode="single_burst", total_pkts=60)], 1.0, 5.0)
-    for number, frame in enumerate(arriving.take(60)):
-        for _ in range((number % 2) * (2 if number % 6 == 5 else 1)):
-            leaving.socket.send(frame)
-    assert wait_for(lambda: engine.latency(0)[3].received == 40)
-    totals = engine.latency(0)[3]
-    assert (totals.sent, totals.out_of_order, totals.duplicate) == (60, 0, 10)
-    assert totals.missing == 30, "the first of every pair"

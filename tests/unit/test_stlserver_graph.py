@@ -84,14 +84,6 @@ def test_a_relative_share_is_of_the_current_factor() -> None:
     assert graph.factor_for(built(stream()), Multiplier("percentage", "add", 10), 70.0, 10e9, False) == 7.0
 
 
-def test_parallel_streams_add_up_and_chains_do_not() -> None:
-    parallel = built(burst(1, 5000), burst(2, 5000))
-    chain = built(burst(1, 5000, next_stream_id=2), burst(2, 5000, self_start=False))
-    assert parallel.peak.pps == pytest.approx(2000)
-    assert chain.peak.pps == pytest.approx(1000)
-    assert chain.duration_us == pytest.approx(2 * 4_999_000)
-
-
 def test_loops_and_continuous_streams_never_end() -> None:
     loop = built(burst(1, 5000, next_stream_id=2), burst(2, 5000, self_start=False, next_stream_id=1))
     assert loop.duration_us == -1

@@ -98,12 +98,6 @@ def test_a_stream_without_mark_never_looks_marked(identity: int, sent: int) -> N
     assert marked_packet(counted(udp(78, 6, label=0x5FC00), None))[15:18] == b"\xb0\xec\x00"
 
 
-def test_a_wrong_header_checksum_stays_wrong() -> None:
-    wrong = bytearray(udp())
-    wrong[24] ^= 0x40
-    assert checksum(marked_packet(counted(bytes(wrong)))[14:34]) != 0
-
-
 def test_the_field_engine_renews_the_checksum_over_the_mark() -> None:
     """And what is sent is counted, by size and mark, in the sender's memory."""
     program = [var("s", "inc", 4, 0x10000004, 0x100000FE), write("s", 26), FIX]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +21,6 @@ from trexbench.stlserver.kernel.timing import Timing, totals
 from trexbench.stlserver.kernel.xdp_count import map_bytes as flows_bytes
 from trexbench.stlserver.kernel.xdp_latency import (
     LONGEST_NS,
-    MAGIC,
     SLOTS,
     LatencyWord,
     Mark,
@@ -176,19 +174,6 @@ def test_other_frames_are_counted_and_not_timed(about: str, packet: bytes) -> No
     assert port.take(packet, EPOCH_NS + 20_000) == 1
     assert port.received == 1 and told(port).received == 0
     assert not any(port.timed.words[SLOTS:].tolist())
-
-
-def test_random_frames_with_the_ip_id_of_timed_ones_are_not_mistaken() -> None:
-    port = ready()
-    chance = random.Random(1)
-    for _ in range(300):
-        packet = bytearray(udp())
-        packet[18:20] = b"\xff\xff"
-        packet[-16:] = chance.randbytes(16)
-        if chance.random() < 0.5:
-            packet[-16:-14] = MAGIC.to_bytes(2, "little")
-        port.take(bytes(packet), EPOCH_NS)
-    assert told(port).received == 0 and port.received == 300
 
 
 def sent(spec: StreamSpec, longest: int = 60) -> list[bytes]:

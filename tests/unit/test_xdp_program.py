@@ -314,6 +314,10 @@ ORDERS: dict[str, tuple[list[StreamSpec], list[tuple[int, float]]]] = {
         [burst(1, 1, next_stream_id=2, action_count=2), burst(2, 1, self_start=False, next_stream_id=1)],
         [(1, 0), (2, 0), (1, 0)],
     ),
+    "a stream that follows itself": (
+        [burst(1, 2, next_stream_id=1, action_count=2)],
+        [(1, 0), (1, 1), (1, 1), (1, 2)],
+    ),
     "a link to a stream that runs": ([burst(1, 1, next_stream_id=2), burst(2, 2)], [(1, 0), (2, 0), (2, 1)]),
 }
 
