@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from labs import lab_up, write_lab
+from labs import document, lab_up, write_lab
 from tools import trexbench
 
 from trexbench.config.lookup import load_dut
@@ -22,10 +22,12 @@ from trexbench.session.process import RunClock
 from trexbench.session.tcp.bench import HostsBench
 from trexbench.session.tcp.hosts import open_endpoints
 from trexbench.session.temporary import Buffers
-from trexbench.session.wan import carrier_of, open_line, require_wan
+from trexbench.session.wan import open_line, require_wan
 
 PREFIX = f"tbw{os.getpid()}"
 WAN_HOST = f"{PREFIX}-between"
+RAMP = ("ramp", "--dut", "./own.yaml", "--mode", "var2-64b", "--bidir", "--no-picture", "--sample", "200ms")
+STEPS = ("--warmup", "1kpps:1s", "--ramp-to", "4kpps", "--ramp-duration", "4s", "--hold", "1s", "--confirm", "1s")
 
 
 @pytest.fixture(scope="module")
@@ -74,25 +76,17 @@ def test_it_limits_both_ways_while_it_is_there(config: DutConfig) -> None:
             assert shown() == before
 
 
-def interfaces(config: DutConfig) -> tuple[str, ...]:
-    carrier = carrier_of(config)
-    assert carrier is not None
-    return carrier.interfaces
-
-
-def test_a_qdisc_of_somebody_elses_is_refused_and_stays(config: DutConfig) -> None:
-    _, two = interfaces(config)
-    with open_endpoints(replace(config, wan=None), "test") as found:
-        argv = ("tc", "qdisc", "add", "dev", two, "root", "handle", "1:", "pfifo", "limit", "500")
-        assert found.dut.transport.run(argv, 10).returncode == 0
-        before = shown()
-        with (
-            pytest.raises(DutError, match=rf"{two} on .* has a qdisc of its own \(pfifo 1:\)"),
-            open_line(config, found.dut, "test"),
-        ):
-            pass
-        assert shown() == before and f"pfifo 1: dev {two} root" in before
-        found.dut.transport.run(("tc", "qdisc", "del", "dev", two, "root"), 10)
+def test_packets_go_through_the_line_too(place: Path) -> None:
+    """More than its rate is not offered: losing it is not the DUT's fault."""
+    done = trexbench(place, *RAMP, *STEPS, "--wan", "100mbit", timeout_s=150)
+    assert done.returncode in (0, 1), done.stderr
+    run = document(place)
+    assert run["over"]["wan"]["rate_bps"] == 100e6 and run["over"]["wan_by"] == "tbf"
+    (warning,) = [one["text"] for one in run["warnings"] if one["code"] == "wan" and "in the path" in one["text"]]
+    assert warning.startswith("a WAN of 100.0 Mbit/s, by ") and run["status"] == "complete"
+    assert {offer["line_rate_bps"] for offer in run["plan"]["offers"]} == {100e6}
+    refused = trexbench(place, *RAMP, *STEPS, "--wan", "100mbit", "--sim")
+    assert refused.returncode == 2 and "simulated packets pass none" in refused.stderr
 
 
 def be_killed(config: Path, wanted: str, space: str = f"{PREFIX}-dut") -> None:

@@ -21,7 +21,7 @@ from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import Rate
 from trexbench.session.keep import Output
 from trexbench.session.options import Case, Setup
-from trexbench.session.request import DEFAULTS, Request, build_plan, expected_s, line_rate_bps, make_request, merged
+from trexbench.session.request import DEFAULTS, Request, build_plan, expected_s, line_rate_bps, make_request
 from trexbench.session.series import measure_series, size_requests
 from trexbench.signals import Interrupted
 
@@ -82,27 +82,6 @@ def test_the_first_who_speaks_wins(wished: PlanDefaults, expected: tuple[object,
     plan = build_plan(request(dut=replace(DUT, plan=own), wished=wished), PROFILES, speeds(1e9))
     found = (plan.hold_s, plan.ramp_s, plan.confirm_s, plan.loss_threshold, plan.stop_on_saturation)
     assert found == expected and plan.warmup_s == 10.0
-
-
-def test_merging_keeps_the_layers() -> None:
-    low, high = PlanDefaults(ramp_s=1.0, hold_s=2.0), PlanDefaults(hold_s=3.0)
-    assert merged(high, low) == PlanDefaults(ramp_s=1.0, hold_s=3.0)
-    assert merged(low) == low and high == PlanDefaults(hold_s=3.0)
-
-
-@pytest.mark.parametrize(
-    ("rate", "pps"),
-    [
-        (Rate(97.0, "percent"), 0.97 * 1e9 / 672),
-        (Rate(100.0, "percent"), 1e9 / 672),
-        (Rate(64e3, "pps"), 64e3),
-        (Rate(512e6, "bps"), 1e6),
-        (Rate(672e6, "bpsl1"), 1e6),
-    ],
-)
-def test_rates_are_resolved_against_frame_and_line(rate: Rate, pps: float) -> None:
-    plan = build_plan(request(wished=PlanDefaults(ramp_to=rate)), PROFILES, speeds(1e9))
-    assert plan.offers[0].target_pps == pytest.approx(pps)
 
 
 @pytest.mark.parametrize(("verb", "option"), [("ramp", "--ramp-to"), ("saturate", "--rate")])

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-import msgspec
 import pytest
 from effort import scaled
 from hypothesis import given, settings
@@ -182,12 +181,6 @@ def test_a_dut_that_says_nothing() -> None:
 def test_no_ports_no_words() -> None:
     assert predict(vpp(2), {}, []) == FlowSpread()
     assert "has no streams" in predict(vpp(2), {}, [0]).ports[0].reason
-
-
-@pytest.mark.parametrize("queues", [1, 2, 3])
-def test_to_and_from_json(queues: int) -> None:
-    for spread in (predict(vpp(queues), streams("64b"), [0, 1]), predict(vpp(queues, key=None), streams("1flow"), [1])):
-        assert msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(spread))), FlowSpread) == spread
 
 
 _worker = st.sampled_from([None, "cpu0", "cpu1", "cpu2"])

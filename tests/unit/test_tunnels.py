@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from configs import errors_of, shipped
 from documents import to_document
-from tcp_runs import Path as Flow
 from tcp_runs import make_tcp_result
 
 from trexbench.config.lookup import read_suite
@@ -21,7 +20,6 @@ from trexbench.config.schema import read_dut
 from trexbench.config.suite import Instead
 from trexbench.core.errors import ConfigError, DutError
 from trexbench.core.history.rows import rows_of_tcp
-from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.tunnel import KINDS, Tunnel, parse_tunnel
@@ -160,14 +158,6 @@ def test_a_twin_refuses_what_it_does_not_describe(tmp_path: Path) -> None:
     plan = TcpPlan((Leg(Way.FORWARD, 4),), time_s=5)
     plain = TcpRequest(dut=read_dut(CONFIGS / "lab-linux.yaml"), plan=plan, sim=True, tunnel="none")
     assert SimulatedBench(plain).setup.tunnel == "none"
-
-
-def test_a_line_carries_so_much_less_payload() -> None:
-    payload_bps = 1e9 * (1464 - 52) / 1538
-    result = make_tcp_result(Flow(bps=payload_bps), (Leg(Way.FORWARD, 4),), setup=RELAYED)
-    (flow,) = result.flows
-    assert flow.verdict.limit is TcpLimit.LINK and flow.verdict.link_bps == pytest.approx(payload_bps)
-    assert "carries at MTU 1500 in relay" in flow.verdict.reasons[0]
 
 
 def test_the_document_says_what_it_went_through() -> None:
