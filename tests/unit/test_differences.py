@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nights import VPP, date, make_row, make_rows, noisy
 
 from trexbench.core.history.causes import groups_of
-from trexbench.core.history.differences import Difference, compare_documents
+from trexbench.core.history.differences import LONGEST, Difference, agree, compare_documents
 from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.host.linux import PLATFORM_FILES, platform_of
 from trexbench.report.groups import MOST_DIFFERENCES, NOTHING_DIFFERS, difference_lines
@@ -109,6 +109,13 @@ def test_what_the_dut_stopped_telling_and_what_came_or_went_is_a_difference() ->
     governor, gone, seed = told(before, after)
     assert (governor, seed) == ("DUT/governor: powersave None", "run/tunables/seed: None 7")
     assert gone.startswith("DUT/interfaces/ix1: {") and gone.endswith(" None")
+
+
+def test_of_long_values_is_told_where_they_begin_to_differ() -> None:
+    before, after = (document(cmdline=f"{'isolcpus=1 ' * 30}nohz={word}{' quiet' * 30}") for word in ("on", "off"))
+    (difference,) = told(before, after)
+    assert " nohz=on quiet" in difference and " nohz=off quiet" in difference
+    assert len(difference) <= len("DUT/cmdline:  ") + 2 * LONGEST and not agree(before, after)
 
 
 def test_facts_that_were_read_back_once_are_told_in_one_line() -> None:

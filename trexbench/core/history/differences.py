@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 LONGEST = 80
-"""Most characters of a value; longer ones are cut."""
+"""Most characters of a value; of longer ones those around the first that differs are shown."""
 _VOLATILE = re.compile(
     r"uptime|pids?|(?:.*_)?time(?:stamp)?|date|started|finished|since|count(?:er)?s?|(?:rx|tx)?_?(?:packets|bytes|errors)"
     r"|drops|load(?:avg)?|temperature.*|celsius|.*sha256|digest|boot_id|irq|state|unknown|hostname|address"
@@ -82,22 +83,25 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _differences(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Difference]:
+def _differences(before: Any, after: Any, path: tuple[str, ...], every: bool = False) -> Iterator[Difference]:
+    """Yield what differs below ``path``. every: also volatile values and secrets."""
     if before == after or (len(path) == 1 and None in (before, after)):
         return  # a part that older documents do not have
     old, new = _by_name(before), _by_name(after)
     if old is not None and new is not None:
         for name in _read_by_both(old, new) if path[0] in _READ else dict.fromkeys((*old, *new)):
-            if not _VOLATILE.fullmatch(name) and not _SECRET.search(name):
-                yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*path, name))
+            if every or not (_VOLATILE.fullmatch(name) or _SECRET.search(name)):
+                yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*path, name), every)
     elif len(path) == 1:
         yield Difference(path, *("read back" if isinstance(part, Mapping) else str(part) for part in (before, after)))
     elif path == (_CONFIG, _TEXT):
         yield Difference((_CONFIG,), "one text", "another")
     else:
         words = _words(before), _words(after)
-        if words[0] != words[1] and not any(_SECRET.search(word or "") for word in words):
-            yield Difference(path, *words)
+        if words[0] != words[1] and (every or not any(_SECRET.search(word or "") for word in words)):
+            pairs = zip(*(word or "" for word in words), strict=False)
+            at = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            yield Difference(path, *(word and _cut(word, at) for word in words))
 
 
 def _by_name(value: Any) -> Mapping[str, Any] | None:
@@ -115,15 +119,7 @@ def _by_name(value: Any) -> Mapping[str, Any] | None:
 
 def agree(first: Any, second: Any) -> bool:
     """Test whether facts of two documents agree, as far as both have read them."""
-    pairs = [(first, second)]
-    while pairs:
-        before, after = pairs.pop()
-        old, new = _by_name(before), _by_name(after)
-        if old is not None and new is not None:
-            pairs += [(old.get(name), new.get(name)) for name in _read_by_both(old, new)]
-        elif before != after:
-            return False
-    return True
+    return not any(_differences(first, second, ("DUT", "facts"), every=True))
 
 
 def _read_by_both(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -139,5 +135,11 @@ def _words(value: Any) -> str | None:
     if isinstance(value, list) and not any(isinstance(entry, Mapping) for entry in value):
         value = ", ".join(map(str, value)) or "none"
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    text = " ".join(text.split())
-    return (text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...") or None
+    return " ".join(text.split()) or None
+
+
+def _cut(text: str, at: int) -> str:
+    """Cut a long text to what is around this character."""
+    begin = max(0, min(at, len(text)) - LONGEST // 2) if len(text) > LONGEST else 0
+    part = text[begin:][: LONGEST - 6] if len(text) > LONGEST else text
+    return f"{'...' * (begin > 0)}{part}{'...' * (begin + len(part) < len(text))}"
