@@ -28,7 +28,7 @@ Values = NDArray[np.float64]
 
 FIRST_NIGHTS, ASSUMED = 5, 3
 """Fewest nights before a change that show a DUT's noise; weight, in nights, of the noise assumed beforehand (half the
-smallest effect); fixed by the false alarms of young histories."""
+smallest effect); fixed by the false alarms of young histories, and of those of few digits."""
 BASELINE, LATELY = 60, 2 * FIRST_NIGHTS
 """Most nights by which a change is judged: before it (fixed by steps found), and since it, which is also the weight of
 the noise that a new level inherits (fixed by false alarms where a night is like the one before, and by recoveries)."""
@@ -185,7 +185,7 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
 def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place: int, end: int, base: _Level) -> bool:
     """Test whether the nights [place, end) agree on a level that is not a habit of the DUT.
 
-    Former nights near it are no habit if they belong to a level that the DUT was found to leave once: it may return.
+    If it is one that the DUT was found to leave once, only the nights since count as a habit: it may return.
     """
     since, begin = np.asarray(history[place:end]), max(0, place - BASELINE)
     level = float(since.mean())
@@ -193,15 +193,13 @@ def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place:
     if near < AGREE * len(since):
         return False
 
-    def returns(former: Values | float) -> NDArray[np.bool_]:
-        return np.asarray(np.abs(former - level) < np.abs(former - base.mean))
+    def is_it(former: float) -> bool:
+        return abs(former - level) < abs(former - float(base.mean))
 
-    levels = np.full(place - begin, base.mean)
-    for change in reversed(changes):
-        levels[: max(0, change.at - begin)] = change.before
-    often = sum(bool(returns(change.before) and not returns(change.after)) for change in changes) > 1
-    there = (np.asarray(history[begin:place]) - base.mean) / (level - base.mean) > NEAR
-    habit = (np.count_nonzero(there & (~returns(levels) | often)) + SURPRISE) / (place - begin + 2 * SURPRISE)
+    left = sum(is_it(change.before) and not is_it(change.after) for change in changes)
+    former = history[max(begin, changes[-1].start if left == 1 else 0) : place]
+    there = (np.asarray(former) - base.mean) / (level - base.mean) > NEAR
+    habit = (np.count_nonzero(there) + SURPRISE) / (place - begin + 2 * SURPRISE)
     return bool(comb(len(since), near) * habit**near <= CHANCE)
 
 
