@@ -146,6 +146,11 @@ def with_outliers(rng: np.random.Generator, noise: float) -> History:
     return history
 
 
+def rounded(rng: np.random.Generator, noise: float) -> History:
+    """Noise in whole percents, as of a figure of few digits: the first nights often read the same."""
+    return LEVEL * (1 + np.round(noise * rng.standard_normal(NIGHTS), 2))
+
+
 def drifting(rng: np.random.Generator, noise: float, lost: float) -> History:
     """This share lost evenly over the 200 nights."""
     return noisy(rng, noise) * (1 - lost * np.arange(NIGHTS) / NIGHTS)
@@ -203,6 +208,7 @@ def print_false(all_methods: Sequence[Method], count: int, seed: int) -> None:
     print(f"\nfalse alarms per figure and year, {count} histories of {NIGHTS} nights")
     makes: list[tuple[str, Callable[[np.random.Generator], History]]] = [
         *((f"noise {noise:.1%}", partial(noisy, noise=noise)) for noise in (0.002, 0.005, 0.01, 0.02)),
+        ("noise 0.5%, in steps of 1 %", partial(rounded, noise=0.005)),
         ("1 %, Student's t of 3", partial(heavy_tailed, noise=0.01, freedom=3)),
         ("1 %, Student's t of 5", partial(heavy_tailed, noise=0.01, freedom=5)),
         *((f"1 %, {share:.0%} of the night before", partial(alike, noise=0.01, share=share)) for share in (0.3, 0.6)),

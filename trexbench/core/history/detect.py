@@ -28,7 +28,7 @@ Values = NDArray[np.float64]
 
 FIRST_NIGHTS, ASSUMED = 5, 3
 """Fewest nights before a change that show a DUT's noise; weight, in nights, of the noise assumed beforehand (half the
-smallest effect); fixed by the false alarms of young histories, and of those of few digits."""
+smallest effect); fixed by the false alarms of young histories of figures in coarse steps."""
 BASELINE, LATELY = 60, 2 * FIRST_NIGHTS
 """Most nights by which a change is judged: before it (fixed by steps found), and since it, which is also the weight of
 the noise that a new level inherits (fixed by false alarms where a night is like the one before, and by recoveries)."""
