@@ -196,9 +196,9 @@ def test_rows_that_lack_a_damaged_documents_are_not_merged_until_it_is_mended(tm
 
 def test_pruned_documents_have_no_rows(tmp_path: Path) -> None:
     put(tmp_path, 0, 1, 31)
-    remove(tmp_path, find_old(tmp_path, before=date(1)), pytest.fail)
+    remove(tmp_path, find_old(tmp_path, None, date(1), pytest.fail), pytest.fail)
     assert [row.night for row in stored(tmp_path)] == [date(1), date(31)]
-    remove(tmp_path, find_old(tmp_path, before=date(31)), pytest.fail)
+    remove(tmp_path, find_old(tmp_path, None, date(31), pytest.fail), pytest.fail)
     assert files_of(tmp_path) == [f"rows/nightly/{date(31)}.parquet"]
 
 

@@ -226,7 +226,7 @@ def test_a_slower_firmware_is_a_regression_of_the_tcp_rate(tmp_path: File) -> No
 
 def test_a_document_of_many_rows_is_pruned_once(tmp_path: File) -> None:
     paths = nights(tmp_path, [65e6] * 4)
-    assert find_old(tmp_path, keep_nights=2) == [path.relative_to(tmp_path) for path in paths[:2]]
+    assert find_old(tmp_path, 2, None, pytest.fail) == [path.relative_to(tmp_path) for path in paths[:2]]
 
 
 def test_a_directory_with_runs_of_tcp_only_has_a_report_in_every_form(tmp_path: File) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -34,12 +33,6 @@ def column_values(row: RunRow) -> list[Any]:
     values = row.to_dict()
     values |= {**values.pop("cell"), "limited_by": row.limit, "nodes": json.dumps(row.nodes, separators=(",", ":"))}
     return [values[name] for name in column_names()]
-
-
-def columns_of(rows: Sequence[RunRow]) -> dict[str, list[Any]]:
-    """Return the values of each column."""
-    table = [column_values(row) for row in rows]
-    return {name: [values[at] for values in table] for at, name in enumerate(column_names())}
 
 
 def unit_of(column: str) -> str:

@@ -100,21 +100,17 @@ def is_interrupted(document: Any) -> bool:
         return False
 
 
-def is_sealed(data: bytes) -> bool:
-    """Test whether this version of the analysis derived this file's figures, and no byte has changed since."""
-    return _sealed_rows(data) is not None
-
-
 def read_sealed(data: bytes) -> tuple[RunRow, ...] | None:
     """Read the rows of a sealed file; None if it is not sealed, or its rows lack this version's fields."""
     try:
-        rows = _rows.decode(sealed) if (sealed := _sealed_rows(data)) is not None else None
+        rows = _rows.decode(sealed) if (sealed := sealed_rows(data)) is not None else None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return rows if rows is not None and all(row.aim in METRICS for row in rows) else None
 
 
-def _sealed_rows(data: bytes) -> msgspec.Raw | None:
+def sealed_rows(data: bytes) -> msgspec.Raw | None:
+    """Return the rows that this version of the analysis derived, as JSON; None if a byte has changed since."""
     end = len(data) - len(_DIGEST) - _HEX - len(_END)
     begin = data.rfind(_DERIVED, 0, max(0, end))
     if begin < 0 or data[end:] != _DIGEST + digest_of(memoryview(data)[:end]) + _END:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from .. import files
 from ..core.errors import StoreError
 from ..core.history.rows import RunRow
-from .columns import COUNTS, FLAGS, NUMBERS, column_names, columns_of, unit_of
+from .columns import COUNTS, FLAGS, NUMBERS, column_names, column_values, unit_of
 from .document import digest_of, naming, read_bytes
 from .index import plain
 from .nights import read_night
@@ -61,7 +61,8 @@ def _schema() -> pa.Schema:
 
 def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> pa.Table:
     """Make a table of these rows; with ``digests`` of their documents it can be stored."""
-    schema, columns = _schema(), columns_of(rows)
+    schema, table = _schema(), [column_values(row) for row in rows]
+    columns = {name: [values[at] for values in table] for at, name in enumerate(column_names())}
     for name in (name for name in columns if schema.field(name).type == pa.string()):
         columns[name] = [None if value is None else plain(str(value)) for value in columns[name]]
     if digests is None:

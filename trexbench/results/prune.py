@@ -27,12 +27,7 @@ _BESIDE = ("{stem}.png", "{stem}.svg", *_OF_SERIES, "{stem}.loadtest.json", "{st
 """Names of files made from a run, which lie beside it, and of the journal of a run that was killed."""
 
 
-def find_old(
-    results: Path,
-    keep_nights: int | None = None,
-    before: str | None = None,
-    warn: Callable[[str], None] = lambda _: None,
-) -> list[Path]:
+def find_old(results: Path, keep_nights: int | None, before: str | None, warn: Callable[[str], None]) -> list[Path]:
     """Find files below ``results`` of nights before a date, or before the last so many; none that cannot be read."""
     index = open_index(results, warn)
     rows = index.rows()
@@ -48,12 +43,7 @@ def find_old(
 
 
 def find_old_nights(
-    results: Path,
-    suite: str,
-    keep_nights: int,
-    tonight: str,
-    since: Mapping[bool, str],
-    warn: Callable[[str], None] = lambda _: None,
+    results: Path, suite: str, keep_nights: int, tonight: str, since: Mapping[bool, str], warn: Callable[[str], None]
 ) -> list[Path]:
     """Find files of the suite's nights before the last ``keep_nights`` that measured something.
 

@@ -145,20 +145,9 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
     _repair(results, store, there, warn)
     merged, gone = merge(folder)
     for path in merged:
-        if not _create(store, path.relative_to(results).as_posix()):
+        if not store.create_new(path.relative_to(results).as_posix()):
             path.unlink(missing_ok=True)  # somebody else made this version: the next night merges what it lacks
     store.remove(path.relative_to(results).as_posix() for path in gone)
-
-
-def _create(store: Store, name: str) -> bool:
-    """Put the mirror's file in this place; False if a different one is there."""
-    try:
-        store.create(name)
-    except StoreError:
-        if store.read(name) is None:
-            raise
-        return False
-    return True
 
 
 def _repair(results: Path, store: Store, there: Mapping[str, str], warn: Warn) -> None:
@@ -177,7 +166,7 @@ def _repair(results: Path, store: Store, there: Mapping[str, str], warn: Warn) -
             new = path.with_name(next_version(name))
             nights, unread = _nights_of(results, store, path.as_posix())
             unread += write_night(results, nights, results / new)[1] if nights else [_NO_NIGHTS]
-            if not unread and _create(store, new.as_posix()):
+            if not unread and store.create_new(new.as_posix()):
                 warn(f"{error}: made anew of its documents, as {store.address}/{new}")
                 continue
             (results / new).unlink(missing_ok=True)

@@ -312,10 +312,16 @@ class Store:
 
         The mirror's file is marked as sent, without the store's stamp, which would take one more request.
         """
-        if not self.write_new(name, self._mirrored(name)):
+        if not self.create_new(name):
             remedy = f"remove that, or {self.mirror / name}"
             raise StoreError(f"{self.address}/{name} is there already, and another one", remedy)
-        self.mark(name, "")
+
+    def create_new(self, name: str) -> bool:
+        """Put the mirror's file in this place as create does; False if a different one is there."""
+        is_there = self.write_new(name, self._mirrored(name))
+        if is_there:
+            self.mark(name, "")
+        return is_there
 
     def write_new(self, name: str, data: bytes) -> bool:
         """Put this content in the place; False if other content is there. The same, as of an earlier try, is fine."""

@@ -5,34 +5,17 @@ OSError if a directory cannot be read or written, StoreError if a store cannot.
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, TimeoutError
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from .. import files
-from ..core.errors import BenchError, StoreError, as_bench_error
+from ..core.errors import StoreError, as_bench_error
 from .remote import Store, address_of, store_of
 
 T = TypeVar("T")
-
-
-class SharedFiles(Protocol):
-    """The files of a folder."""
-
-    def names(self) -> list[str]:
-        """List the files and folders directly in it; none if there is no folder."""
-
-    def read(self, name: str) -> bytes | None:
-        """Return the file's content; None if there is no file."""
-
-    def create(self, name: str, data: bytes) -> bool:
-        """Write the file; False if there is one already."""
-
-    def replace(self, name: str, data: bytes) -> None: ...
-
-    def remove(self, name: str) -> None: ...
 
 
 class _InDirectory:
@@ -40,18 +23,21 @@ class _InDirectory:
         self._folder, self._mode = folder, mode
 
     def names(self) -> list[str]:
+        """List the files and folders directly in it; none if there is no folder."""
         try:
             return [path.name for path in self._folder.iterdir()]
         except FileNotFoundError:
             return []
 
     def read(self, name: str) -> bytes | None:
+        """Return the file's content; None if there is no file."""
         try:
             return (self._folder / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def create(self, name: str, data: bytes) -> bool:
+        """Write the file; False if there is one already."""
         self._folder.mkdir(self._mode, parents=True, exist_ok=True)
         try:
             files.replace_file(self._folder / name, data, exclusive=True, by_link=True)
@@ -68,7 +54,7 @@ class _InDirectory:
 
 
 class _InStore:
-    """wait_s: a request that takes longer fails, though it may still be carried out."""
+    """The same in a store. wait_s: a request that takes longer fails, though it may still be carried out."""
 
     def __init__(self, mirror: Path, folder: str, wait_s: float | None) -> None:
         self._mirror, self._folder, self._wait_s = mirror, folder, wait_s
@@ -93,7 +79,9 @@ class _InStore:
         return ask_store(self._mirror, do, self._wait_s)
 
 
-def shared_files(folder: Path, mode: int = 0o777, wait_s: float | None = None, is_here: bool = False) -> SharedFiles:
+def shared_files(
+    folder: Path, mode: int = 0o777, wait_s: float | None = None, is_here: bool = False
+) -> _InDirectory | _InStore:
     """Return the files of this folder; those of the store if the folder lies in a store's mirror.
 
     mode: of a directory that is made. wait_s: maximum wait for the store. is_here: use the mirror's own files.
@@ -106,26 +94,23 @@ def shared_files(folder: Path, mode: int = 0o777, wait_s: float | None = None, i
 
 def ask_store(mirror: Path, do: Callable[[Store], T], wait_s: float | None = None) -> T:
     """Call ``do`` with the store of this mirror; StoreError if that takes too long, though it may still succeed."""
-    ended = queue.SimpleQueue[tuple[T | None, BenchError | None]]()
+    answer = Future[T]()
 
     def work() -> T:
         store = store_of(mirror)
         assert store is not None
         return do(store)
 
-    def answer() -> None:
+    def work_aside() -> None:
         try:
-            ended.put((work(), None))
+            answer.set_result(work())
         except Exception as error:
-            ended.put((None, as_bench_error(error)))
+            answer.set_exception(as_bench_error(error))
 
     if wait_s is None:
         return work()
-    threading.Thread(target=answer, name="store", daemon=True).start()
+    threading.Thread(target=work_aside, name="store", daemon=True).start()
     try:
-        result, error = ended.get(timeout=wait_s)
-    except queue.Empty:
+        return answer.result(wait_s)
+    except TimeoutError:
         raise StoreError(f"{address_of(mirror)} does not answer within {wait_s:g} s") from None
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]  # None only where that is the answer

@@ -36,10 +36,10 @@ from .document import (
     decode_sealed,
     encode,
     is_interrupted,
-    is_sealed,
     naming,
     read_bytes,
     read_sealed,
+    sealed_rows,
 )
 from .journal import Journal, journal_of, read_journal
 from .loads import LOADS, load_of, read_run
@@ -153,7 +153,7 @@ def load_document(path: Path) -> Run:
     """
     with naming(path):
         data = read_bytes(path)
-        sealed = is_sealed(data)
+        sealed = sealed_rows(data) is not None
         document, result = _read(data, path, decode_sealed if sealed else decode)
         if sealed:
             # Its figures were checked when they were written. The seal has no key: forged ones are derived again.
