@@ -81,25 +81,19 @@ def _group(group: FindingGroup, width: int) -> Iterator[str]:
 
 def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
     """Yield a table, or two lines for each finding where the table is too wide."""
-    heads, rows = f":{metric}; change; :before -> after; noise; nights; :since", []
-    for one in findings:
-        figures = (
-            change_words(one),
-            format_levels(one),
-            format_noise(one),
-            str(one.nights),
-            one.since or "",
-        )
-        rows.append([clean(one.cell), *figures])
-    if all(one.since == since for one in findings):
-        heads, rows = heads.rpartition(";")[0], [row[:-1] for row in rows]
-    table = [f"    {line}" for line in format_sheet(make_sheet(heads, rows))]
+    own = any(one.since != since for one in findings)
+    rows = [
+        (clean(one.cell), change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since or "")
+        for one in findings
+    ]
+    heads = f":{metric}; change; :before -> after; noise; nights{'; :since' * own}"
+    table = [f"    {line}" for line in format_sheet(make_sheet(heads, (row if own else row[:-1] for row in rows)))]
     if max(map(len, table)) <= width:
         yield from table
         return
     yield f"    {metric}"
-    for name, change, levels, noise, nights, *own in rows:
-        about = f"{format_count(int(nights), 'night')}, noise {noise}{f', since {own[0]}' if own else ''}"
+    for name, change, levels, noise, nights, day in rows:
+        about = f"{format_count(int(nights), 'night')}, noise {noise}{f', since {day}' * own}"
         yield f"      {name}"
         yield from _wrap(f"{change}  {levels}  {about}", width, 8)
 

@@ -162,15 +162,19 @@ def _value(raw: str) -> str | float | None:
     return raw or None if number is None else int(raw) if raw.lstrip("-").isdecimal() else number
 
 
-def to_markdown(sheet: Sheet) -> str:
-    """A table of markdown; no name in it becomes a link, a tag or a mention."""
-    rows = [[head.name for head in sheet.heads], *([item.text for item in line.items] for line in sheet.lines)]
-    names, *lines = (
-        f"| {' | '.join(NONE if text == NONE else escape_markdown(text) for text in row)} |\n" for row in rows
-    )
-    title = f"## {escape_markdown(sheet.caption)}\n\n" if sheet.caption else ""
-    rule = f"|{'|'.join(' --- ' if head.words else ' ---: ' for head in sheet.heads)}|\n"
-    return "".join([title, names, rule, *lines])
+def to_markdown(sheet: Sheet, signs: Callable[[str], str] = str) -> str:
+    """A table of markdown; no name in it becomes a link, a tag or a mention. signs: changes the texts of its rows."""
+
+    def row(texts: Iterable[str]) -> str:
+        return f"| {' | '.join(NONE if text == NONE else escape_markdown(text) for text in texts)} |\n"
+
+    lines = [f"## {escape_markdown(sheet.caption)}\n\n"] if sheet.caption else []
+    lines.append(row(head.name for head in sheet.heads))
+    lines.append(f"|{'|'.join(' --- ' if head.words else ' ---: ' for head in sheet.heads)}|\n")
+    for block, rows in sheet.parts:
+        name = f"| ***{escape_markdown(signs(block))}*** |{'  |' * (len(sheet.heads) - 1)}\n"
+        lines += [*[name] * bool(sheet.blocks), *(row(signs(item.text) for item in line.items) for line in rows)]
+    return "".join(lines)
 
 
 def heads_of(names: str) -> tuple[Head, ...]:

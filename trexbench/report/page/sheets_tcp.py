@@ -73,13 +73,7 @@ def leg_sheet(report: Report) -> Sheet:
         for flow in one.flows:
             if (of := flow.statistics) is not None:
                 mean = of_bits(of.mean, bound=flow.verdict.at_least)
-                figures = (
-                    of_bits(of.min),
-                    of_bits(of.max),
-                    mean,
-                    of_bits(of.median),
-                    of_bits(of.sstdev),
-                )
+                figures = (of_bits(of.min), of_bits(of.max), mean, of_bits(of.median), of_bits(of.sstdev))
                 items = (name_of_flow(flow), *figures, of_share(flow.flow.retransmitted))
                 rows.append(row_of(items, block=_name_item(one).text))
     return make_sheet(heads, rows, "tcp-legs", "Every leg of TCP", "Run")

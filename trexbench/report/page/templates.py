@@ -19,6 +19,7 @@ from ...core.history.regression import Finding
 from ...core.units import format_time
 from ..clean import clean, escape_markdown
 from ..groups import NOTHING_DIFFERS, change_words, difference_lines, format_levels, format_noise, own_explanation
+from ..sheet import to_markdown as sheet_to_markdown
 from ..tcp.text import headline
 from ..words import NONE, format_count, format_figure, typeset
 from .columns import column_of
@@ -42,7 +43,7 @@ def to_markdown(report: Report) -> str:
     parts = parts_of(report)
     shown = {"tcp", *(part.sheets[0].name for part in parts)}
     sheets = [sheet for sheet in sheets_of(report, parts) if sheet.name in shown]
-    values = {"report": report, "most_lines": MOST_LINES, "sheets": sheets, "none_sign": NONE}
+    values = {"report": report, "most_lines": MOST_LINES, "sheets": sheets}
     return fill("report.md", values, escape)
 
 
@@ -96,6 +97,7 @@ def _figure(form: Callable[..., str], value: float | None, *more: Any) -> Markup
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "headline": headline,
+    "table": lambda sheet: Markup(sheet_to_markdown(sheet, typeset)),
     "shows": _shows,
     "column": column_of,
     "grid_item": grid_item,
