@@ -98,17 +98,9 @@ def list_duts(configs_dir: Path | None, form: OutputForm) -> None:
     "-o", "--output", metavar="FILE", help="File to write; - is standard output. Default: dut_configs/NAME.yaml."
 )
 def new_dut(
-    name: str,
-    driver: str | None,
-    host: str | None,
-    user: str | None,
-    interfaces: str | None,
-    ports: tuple[int, ...],
-    choice: TesterChoice,
-    speed: str | None,
-    ipv6: bool,
-    output: str | None,
-) -> None:
+    name: str, driver: str | None, host: str | None, user: str | None, interfaces: str | None, ports: tuple[int, ...],
+    choice: TesterChoice, speed: str | None, ipv6: bool, output: str | None,
+) -> None:  # fmt: skip
     """Write a commented config for a new DUT, filled in with answers of the DUT and the tester.
 
     Missing values are asked for on a terminal, and otherwise marked in the file, to be changed by hand.

@@ -123,15 +123,9 @@ def _modes(text: str) -> tuple[str, ...]:
 @o.SETUP
 @o.SHOWN
 def calibrate(
-    name: str | None,
-    ports: tuple[int, ...] | None,
-    speed: float | None,
-    modes: tuple[str, ...],
-    ramp_duration: float,
-    latency: float,
-    setup: Setup,
-    shown: o.Shown,
-) -> int:
+    name: str | None, ports: tuple[int, ...] | None, speed: float | None, modes: tuple[str, ...], ramp_duration: float,
+    latency: float, setup: Setup, shown: o.Shown,
+) -> int:  # fmt: skip
     """Measure what the tester itself carries, with its ports cabled back to back and no DUT.
 
     Results per mode and direction: the highest rate that comes back, what limits it, the accuracy of sent rates, and

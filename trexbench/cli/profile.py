@@ -86,14 +86,9 @@ def list_modes(speed: float, trex_dir: Path | None, form: OutputForm) -> None:
 @click.option("--packets", is_flag=True, help="Also show the first packet of each stream, decoded and as a hex dump.")
 @formats("text", "json")
 def show_mode(
-    mode: str,
-    speed: float,
-    tunables: dict[str, str] | None,
-    port: int,
-    trex_dir: Path | None,
-    packets: bool,
+    mode: str, speed: float, tunables: dict[str, str] | None, port: int, trex_dir: Path | None, packets: bool,
     form: OutputForm,
-) -> None:
+) -> None:  # fmt: skip
     """Describe one mode, or the file of a profile (`./mine.py`), with a line per stream."""
     from ..session.traffic import load_traffic
 
@@ -141,15 +136,9 @@ def _show_lines(traffic: Traffic, speed: float, port: int, packets: bool) -> Ite
 @_port
 @TREX_DIR
 def write_capture(
-    mode: str,
-    output: Path,
-    count: int,
-    rate: Rate,
-    speed: float,
-    tunables: dict[str, str] | None,
-    port: int,
+    mode: str, output: Path, count: int, rate: Rate, speed: float, tunables: dict[str, str] | None, port: int,
     trex_dir: Path | None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the first frames of a mode as a capture for Wireshark (no FCS, placeholder MAC addresses)."""
     from ..session.traffic import load_traffic
 

@@ -69,21 +69,10 @@ others as with every verb.
     "--forget", multiple=True, type=click.IntRange(1), metavar="N", help="Delete acknowledgement N; may be repeated."
 )
 def regress(
-    results: Path,
-    dut: str | None,
-    mode: str | None,
-    suite: str | None,
-    since: str | None,
-    only: tuple[str, ...],
-    form: OutputForm,
-    junit: str | None,
-    acknowledge: tuple[str, ...],
-    metric: tuple[str, ...],
-    note: str | None,
-    date: str | None,
-    known: bool,
-    forget: tuple[int, ...],
-) -> int:
+    results: Path, dut: str | None, mode: str | None, suite: str | None, since: str | None, only: tuple[str, ...],
+    form: OutputForm, junit: str | None, acknowledge: tuple[str, ...], metric: tuple[str, ...], note: str | None,
+    date: str | None, known: bool, forget: tuple[int, ...],
+) -> int:  # fmt: skip
     """Judge every cell's history by change-point detection: what got slower, since when, by how much.
 
     A regression is reported until it is acknowledged with a note or has recovered.

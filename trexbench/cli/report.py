@@ -55,16 +55,9 @@ ONE_FORM = "a report is written in one form at a time"
     "--port", metavar="N", type=click.IntRange(0, 65535), help="With --watch: port to serve it on. Default: a free one."
 )
 def report(
-    results: Path,
-    suite: str | None,
-    duts: tuple[str, ...],
-    since: str | None,
-    night: str | None,
-    only: tuple[str, ...],
-    form: OutputForm,
-    served: bool,
-    port: int | None,
-) -> None:
+    results: Path, suite: str | None, duts: tuple[str, ...], since: str | None, night: str | None,
+    only: tuple[str, ...], form: OutputForm, served: bool, port: int | None,
+) -> None:  # fmt: skip
     """Write one self-contained HTML page of the results: table, ramps, cycles, trends, facts, warnings.
 
     The page (report.html without -o) needs no network and no other file. Markdown has tables and findings, CSV and JSON

@@ -82,15 +82,9 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
     @o.QUIET
     @wraps(verb)
     def called(
-        setup: Setup,
-        words: NightWords,
-        results: Path,
-        quiet: bool,
-        name: str,
-        fleet: str | None,
-        insecure: bool,
+        setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None, insecure: bool,
         **others: Any,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         from ..suite.night import NightOptions  # heavy; --help and completion do without
         from .loads import output_of
 
