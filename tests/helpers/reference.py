@@ -559,13 +559,7 @@ def written(parameter: inspect.Parameter) -> str:
     return f"{parameter.name}={default!r}"
 
 
-PAGES = {
-    "options": options,
-    "exit-codes": exit_codes,
-    "yaml": yaml_keys,
-    "documents": documents,
-    "python": python,
-}
+PAGES = {"options": options, "exit-codes": exit_codes, "yaml": yaml_keys, "documents": documents, "python": python}
 
 
 def page(name: str) -> str:

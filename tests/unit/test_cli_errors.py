@@ -25,7 +25,6 @@ RAMP, SATURATE = f"ramp {NOBODY}", f"saturate {NOBODY}"
 SIMULATED = "ramp --dut netgate-vpp --mode 64b --sim -q"
 SIZES = "search --dut netgate-vpp --sim --sizes"
 WAN = "tcp --bdp --dut lab-linux --sim --wan 20ms"
-FUTURE = "--date 2999-01-01 lies in the future: name the day on which the night began"
 LABELS = "2026-03-01", "latest", "a b", "", "x" * 65, "../x", "<b>", "x.json"
 DOCUMENTED = {1, 2, 5, 6, 7, 8, 9, 10, 130, 143}
 
@@ -62,15 +61,12 @@ MISTAKES: list[tuple[str, ...]] = [
     ("ramp --dut netgate-vpp --profile nofile.py", "unknown profile 'nofile'", "bench"),
     ("lab profile show nope", "unknown mode 'nope'", "var2-64b"),
     ("dut new mine --driver linux --interfaces a,b,c -o -", "3 interfaces, 2 ports of the tester", "--ports"),
-    ("dut show nope", "unknown DUT 'nope'", "lab-linux"),
     ("doctor --dut nope", "unknown DUT 'nope'"),
     (f"{RAMP} --configs-dir nowhere", "nowhere", "not there"),
     ("search --dut netgate-vpp --sizes rfc2544,9000", "frame size 'rfc2544'", "or rfc2544 alone"),
     (f"{RAMP} --ports 0,1,2", "3 port(s) make no pairs"),
     ("ramp --dut raspberry-pi --mode 64b --sim", "raspberry-pi.yaml names no ports for packets", "trexbench tcp"),
     (f"{RAMP} --ports a,b", "ports 'a,b'"),
-    (f"{RAMP} --ports -1,0", "ports '-1,0'"),
-    (f"{RAMP} --ports ''", "ports ''"),
     (f"{RAMP} -t size", "tunable 'size'"),
     (f"{RAMP} -t size=64,", "tunable ''"),
     (f"{RAMP} -t =64", "tunable '=64'"),
@@ -119,7 +115,6 @@ MISTAKES: list[tuple[str, ...]] = [
     (f"{WAN},1gbit --buffers 12", "buffers of 12 B"),
     ("tcp --bdp --dut lab-linux --sim --wan 20x", "'20x' of a WAN not understood"),
     (f"{WAN},1gbit --ip both", "one version of IP: leave --ip both out"),
-    (f"{WAN},1gbit --ip both --forward", "one version of IP: leave --ip both out"),
     (f"{WAN},1gbit --bidir", "one version of IP: leave --bidir out"),
     (f"{WAN},1gbit --both --ip both", "one version of IP: leave --both and --ip both out"),
     ("tcp --dut raspberry-pi --sim --factor 0", "--factor means nothing without --bdp"),
@@ -144,14 +139,14 @@ MISTAKES: list[tuple[str, ...]] = [
     ("results prune --keep-nights 0", "--keep-nights"),
     ("results prune --before 2026-01-01 --yes --dry-run", "exclude each other"),
     ("results import x.json --speed fast", "speed"),
+    ("results export x.json -o y/", "Missing option '--loadtest'"),
     ("results list --json --format csv", "--json and --format csv exclude each other"),
     ("lab status --format csv", "'csv' is not one of 'text', 'json'"),
     ("ramp --dut netgate-vpp --mode 64b --sim -o absent/x.md", "absent does not exist"),
     ("suite run netgate-6100 --sim -o /", "/ is a directory"),
     ("--json dut list", "--json belongs after dut"),
     ("lab down --prefix Up/there", "'Up/there' is not a prefix for namespaces"),
-    ("suite run netgate-6100 --date 2999-01-01 --server 127.0.0.1", FUTURE),
-    ("nightly netgate-6100 --date 2999-01-01 --server 127.0.0.1", FUTURE),
+    ("suite run netgate-6100 --date 2999-01-01 --server 127.0.0.1", "lies in the future: name the day on which the"),
     *((f"{verb} 2026-13-01", "'2026-13-01' is not a date") for verb in ("report --since", "regress --since")),
     ("report --night 2026-13-01", "'2026-13-01' is not a date"),
     (

@@ -87,11 +87,6 @@ def test_former_names_work_and_one_line_says_the_new_one(name: str) -> None:
     assert missing == 2 and err.count("\n") == 2 and "--no-such-option" in err
 
 
-def test_a_former_name_prints_what_the_new_one_prints() -> None:
-    assert run("profile", "list", "--json").out == run("lab", "profile", "list", "--json").out
-    assert run("tcp-table", "lab").code == run("suite", "table", "lab").code == 9
-
-
 def test_documents_and_messages_have_the_new_names() -> None:
     texts = [*DOCUMENTS, *ROOT.glob("trexbench/**/*.py"), *ROOT.glob("trexbench/report/page/static/*")]
     texts += [*ROOT.glob("dut_configs/**/*.yaml"), *ROOT.glob("suites/*.yaml"), *ROOT.glob("tests/**/*.py")]

@@ -75,8 +75,7 @@ def test_the_last_run_and_night_are_seen_at_a_glance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
-    [("incomplete", "incomplete"), ("complete", "no good rate"), ("running", "not finished")],
+    ("status", "words"), [("incomplete", "incomplete"), ("complete", "no good rate"), ("running", "not finished")]
 )
 def test_a_rate_of_zero_is_no_rate(status: str, words: str) -> None:
     figures = {"figures": {"total_bps": {"value": 0.0, "at_least": True}}, "aim": "total_bps"}

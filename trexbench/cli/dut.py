@@ -46,6 +46,7 @@ Examples:
   trexbench dut record netgate-pfsense -o pfsense.json
   trexbench dut revert netgate-vpp
 """
+_NAME = click.argument("name", shell_complete=o.complete_duts)
 
 
 @verbs(epilog=_EXAMPLES)
@@ -167,7 +168,7 @@ def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
 
 
 @dut.command("show")
-@click.argument("name", shell_complete=o.complete_duts)
+@_NAME
 @o.CONFIGS
 @o.formats("text", "json")
 def show_dut(name: str, configs_dir: Path | None, form: OutputForm) -> None:
@@ -210,12 +211,7 @@ def _config_lines(config: DutConfig) -> Iterator[str]:
         yield from (f"  notes       {first}", *(f"{'':<14}{line}" for line in more))
 
 
-_TARGET = o.gathered(
-    "target",
-    lambda **values: o.given(Target, values),
-    click.argument("name", shell_complete=o.complete_duts),
-    *o.click_options(Target, server=" to ask for MACs that the config does not name").values(),
-)
+_TARGET = o.asked("target", Target, _NAME, server=" to ask for MACs that the config does not name")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -23,7 +23,7 @@ from ..report.room import room_of, wrapped
 from ..report.sheet import figure, format_sheet, make_sheet, of_count
 from ..report.words import format_count
 from ..session.options import Setup, TesterChoice
-from .options import CONFIGS, ONLY, QUIET, SERVER, asked, complete_suites, formats, results_option
+from .options import CONFIGS, ONLY, QUIET, SERVER, asked, complete_suites, formats, number_option, results_option
 from .output import OutputForm, note, say_unless, warn
 from .verbs import Heading, Option, rare, verbs
 
@@ -104,14 +104,7 @@ _SCHEDULER = click.option(
 @fleet.command("calibrate")
 @click.argument("name", metavar="SUITE", shell_complete=complete_suites)
 @ONLY
-@click.option(
-    "--rounds",
-    metavar="N",
-    type=click.IntRange(LEAST_ROUNDS, 100),
-    default=6,
-    show_default=True,
-    help="Number of turns of each tester.",
-)
+@number_option("--rounds", LEAST_ROUNDS, 100, 6, "Number of turns of each tester.")
 @asked("instead", Instead)
 @asked("setup", Setup, speedup=NIGHT_SPEEDUP, kept="the runs", server=f"{SERVER}its lab's")
 @_HERE
@@ -225,11 +218,10 @@ def status(
             if not watch:
                 raise
             warn(str(error))
-            time.sleep(WATCH_EVERY_S)
-            continue
-        if watch and form.is_shown and sys.stdout.isatty():
-            click.clear()
-        _show_status(now, form)
+        else:
+            if watch and form.is_shown and sys.stdout.isatty():
+                click.clear()
+            _show_status(now, form)
         if not watch:
             return
         time.sleep(WATCH_EVERY_S)
@@ -262,8 +254,7 @@ def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], fleet: F
     reach = fleet.reach(job.cell.dut for job in jobs)
     own = assign_testers([(job.cell.dut, job.expected_s) for job in every], fleet.reach(job.cell.dut for job in every))
     roster = make_roster([(job.cell.dut, job.expected_s) for job in jobs], own)
-    pairs = list(zip(jobs, roster.turns, strict=True))
-    values = [
+    values: list[dict[str, Any]] = [
         {
             "cell": str(job.cell),
             "tester": turn.tester,
@@ -272,17 +263,12 @@ def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], fleet: F
             "reason": turn.reason,
             "through": [str(join) for join in fleet.joins(turn.tester or "", job.cell.dut)],
         }
-        for job, turn in pairs
+        for job, turn in zip(jobs, roster.turns, strict=True)
     ]
-    rows = (
-        (
-            str(job.cell),
-            turn.tester or "none",
-            figure(turn.begin_s if turn.tester else None, format_duration),
-            figure(turn.end_s if turn.tester else None, format_duration),
-        )
-        for job, turn in pairs
-    )
+    rows = []
+    for one in values:
+        times = (figure(one[at] if one["tester"] else None, format_duration) for at in ("begin_s", "end_s"))
+        rows.append((one["cell"], one["tester"] or "none", *times))
     sheet = make_sheet("::cell; :tester; begin [s]; end [s]", rows, "fleet", "Cells and their testers")
 
     def text_lines(out: TextIO) -> Iterator[str]:

@@ -106,6 +106,12 @@ def path_option(name: str, help: str, dir_okay: bool = True, **more: Any) -> Cal
     return click.option(name, type=click.Path(path_type=Path, dir_okay=dir_okay), help=help, **more)
 
 
+def number_option(name: str, low: int, high: int, default: int, help: str) -> Callable[[F], F]:
+    """Decorate a verb with an option that takes a whole number of this range."""
+    kind = click.IntRange(low, high)
+    return click.option(name, metavar="N", type=kind, default=default, show_default=True, help=help)
+
+
 class _Results(click.Path):
     """Type of a directory, or with ``anywhere`` also an address, which becomes the directory that mirrors it."""
 
@@ -182,9 +188,9 @@ def given(make: Callable[..., T], values: Mapping[str, Any]) -> T:
     return make(**{name.removeprefix("no_"): not name.startswith("no_") and value for name, value in there.items()})
 
 
-def asked(name: str, cls: Callable[..., Any], **words: object) -> Callable[[F], F]:
+def asked(name: str, cls: Callable[..., Any], *more: Callable[[Any], Any], **words: object) -> Callable[[F], F]:
     """Pass a dataclass of these options to a verb as an argument of this name. words: as in click_options."""
-    return gathered(name, lambda **values: given(cls, values), *click_options(cls, **words).values())
+    return gathered(name, lambda **values: given(cls, values), *more, *click_options(cls, **words).values())
 
 
 _TARGET = click_options(Target, server="")

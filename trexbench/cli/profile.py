@@ -14,7 +14,7 @@ from ..core.load.profile import LISTED_MODES
 from ..core.units import Rate, format_bits, format_pps, format_share
 from ..report.room import room_of
 from ..report.sheet import figure, format_sheet, make_sheet, of_pps
-from .options import RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_traffic, formats
+from .options import RATE, SPEED, TREX_DIR, TUNABLES_OPTION, complete_traffic, formats, number_option
 from .output import OutputForm, note
 from .verbs import verbs
 
@@ -31,14 +31,7 @@ Examples:
 """
 
 _speed = click.option("--speed", type=SPEED, default="10gbit", show_default=True, help="Line speed (L1).")
-_port = click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(0, 63),
-    default=0,
-    show_default=True,
-    help="Sending port; odd ports send in the other direction.",
-)
+_port = number_option("--port", 0, 63, 0, "Sending port; odd ports send in the other direction.")
 _mode = click.argument("mode", shell_complete=complete_traffic)
 
 
@@ -122,14 +115,7 @@ def _show_lines(traffic: Traffic, speed: float, port: int, packets: bool) -> Ite
     required=True,
     help="File to write; - for standard output.",
 )
-@click.option(
-    "--count",
-    metavar="N",
-    type=click.IntRange(1, 10_000_000),
-    default=1000,
-    show_default=True,
-    help="Number of frames.",
-)
+@number_option("--count", 1, 10_000_000, 1000, "Number of frames.")
 @click.option("--rate", type=RATE, default="1%", show_default=True, help="Offered load, which decides the time stamps.")
 @_speed
 @TUNABLES_OPTION

@@ -67,8 +67,7 @@ Examples:
 """
 
 NAME = click.argument("name", metavar="SUITE", shell_complete=o.complete_suites)
-_WORDS = {"speedup": NIGHT_SPEEDUP, "kept": "the night's runs", "server": f"{o.SERVER}its lab's"}
-_SETUP = o.asked("setup", Setup, **_WORDS)
+_SETUP = o.asked("setup", Setup, speedup=NIGHT_SPEEDUP, kept="the night's runs", server=f"{o.SERVER}its lab's")
 
 
 def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
