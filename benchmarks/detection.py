@@ -59,7 +59,7 @@ Alarms = list[tuple[int, int, str]]
 def ours(history: History) -> Alarms:
     """Our rule; what it says after each night depends on the nights until then alone, so that one pass is enough."""
     changes = find_changes(history.tolist(), Smallest(MINIMUM))
-    return [(one.at, one.told, one.shape.value) for one in changes if one.after < one.before]
+    return [(one.at, one.reported, one.shape.value) for one in changes if one.after < one.before]
 
 
 def nightly(find: Callable[[Sequence[float]], list[tuple[int, float]]], history: History) -> Alarms:

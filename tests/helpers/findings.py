@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import Finding, Judgement
+from trexbench.core.history.finding import Finding, Kind
+from trexbench.core.history.regression import Judgement
 from trexbench.core.history.rows import METRICS
 
 BY_NAME = {metric.name: metric for metric in METRICS.values()}

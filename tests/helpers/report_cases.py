@@ -16,9 +16,9 @@ from runs import World, make_plan, make_result
 from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.levels import Kind
+from trexbench.core.history.finding import Finding, Kind
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.regression import Finding, judge_rows
+from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import RATE, Metric, RunRow, rows_of_tcp
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.detect import Shape
-from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import Finding
+from trexbench.core.history.finding import Finding, Kind
 from trexbench.core.history.rows import METRICS
 from trexbench.report.groups import also_line, explanation_lines, headline
 
@@ -83,8 +82,7 @@ def test_groups_stand_in_the_order_of_what_they_say() -> None:
             found(share=-0.05, dut="c"),
             found("TCP rate", -0.06, dut="d"),
             found(share=0.5, kind=Kind.IMPROVEMENT),
-            found(since="2026-11-13", dut="old"),
-            since="2026-11-16",
+            found(since="2026-11-13", kind=Kind.OLDER, dut="old"),
         )
     )
     assert [group.first.cell.dut for group in groups] == ["d", "c", "b", "a", "old", "netgate-vpp"]

@@ -45,7 +45,7 @@ def even_noise(count: int, noise: float = 0.01) -> list[float]:
 )
 def test_a_step_is_told_after_two_nights(values: list[float], at: int, told: int) -> None:
     (change,) = find(values)
-    assert (change.at, change.told, change.shape) == (at, told, Shape.STEP)
+    assert (change.at, change.reported, change.shape) == (at, told, Shape.STEP)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_is_no_change(values: list[float]) -> None:
 def test_one_bad_night_within_a_step_does_not_hide_it() -> None:
     values = [*noisy(40), *noisy(2, 4.75e6), 1e6, *noisy(4, 4.75e6)]
     (change,) = find(values)
-    assert change.at == 40 and change.told == 42
+    assert change.at == 40 and change.reported == 42
 
 
 def test_two_modes_of_some_nights_each_are_not_told_every_time() -> None:
@@ -97,14 +97,14 @@ def test_constant_histories_never_change(value: float, count: int) -> None:
 @given(st.lists(st.integers(900, 1100), min_size=7, max_size=60), st.integers(-40, 40))
 def test_the_unit_does_not_matter(values: list[int], exponent: int) -> None:
     plain, scaled = find([float(value) for value in values]), find([value * 2.0**exponent for value in values])
-    assert [(one.at, one.told, one.shape) for one in plain] == [(one.at, one.told, one.shape) for one in scaled]
+    assert [(one.at, one.reported, one.shape) for one in plain] == [(one.at, one.reported, one.shape) for one in scaled]
 
 
 @examples(100)
 @given(st.lists(st.floats(0, 1e300, allow_nan=False), max_size=60))
 def test_any_history_is_judged(values: list[float]) -> None:
     for change in find(values):
-        assert 0 <= change.at < change.told <= len(values)
+        assert 0 <= change.at < change.reported <= len(values)
 
 
 @examples(40)
@@ -132,7 +132,7 @@ def test_one_bad_night_never_alarms(seed: int, count: int, bad: float) -> None:
 def test_few_nights_must_show_more_and_agree(sigmas: list[float], told: int | None) -> None:
     before = even_noise(60)
     changes = find([*before, *(5e6 * (1 - 0.01 * one) for one in sigmas)])
-    assert [change.told - 60 for change in changes] == ([told] if told else [])
+    assert [change.reported - 60 for change in changes] == ([told] if told else [])
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ def test_a_step_to_an_old_bad_night_is_found_within_three_nights() -> None:
     before = even_noise(60)
     before[10], before[40] = 4.85e6, 4.8e6
     (change,) = find([*before, 4.85e6, 4.86e6, 4.84e6])
-    assert (change.at, change.told) == (60, 63)
+    assert (change.at, change.reported) == (60, 63)

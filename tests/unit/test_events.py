@@ -11,9 +11,9 @@ from report_cases import make_row
 from trexbench.core.history.causes import groups_of
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.differences import Difference
-from trexbench.core.history.levels import Kind
+from trexbench.core.history.finding import Kind
 from trexbench.core.history.night import Night
-from trexbench.core.history.regression import Judgement, Loss, MissingCell, judge_rows
+from trexbench.core.history.regression import Judgement, MissingCell, judge_rows
 from trexbench.core.history.rows import UNANSWERED
 from trexbench.report.events import SIGNS, events_of_judgement, first_sentence
 from trexbench.report.page.report import Report
@@ -22,11 +22,14 @@ from trexbench.report.regress import format_judgement, format_markdown, judgemen
 from trexbench.suite.notify import summary
 
 SLOWER = found(share=-0.138)
+OLDER = replace(SLOWER, kind=Kind.OLDER)
 LESS = found(share=-0.115, mode="imix")
-LOSS = Loss("2026-11-13", "2026-11-16", 2, 100.0, 89.0)
+LOSS = found(share=-0.11, since="2026-11-13", last="2026-11-16", end=2)
 RELAPSE = found(share=-0.11, dut="old", loss=LOSS)
 DEARER = found("cycles/packet", 0.13, dut="bound")
-SUSPECTED = replace(found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd"), since="2026-11-20", told="2026-11-20")
+SUSPECTED = replace(
+    found(share=-0.051, kind=Kind.SUSPICION, more=2, dut="odd"), since="2026-11-20", reported="2026-11-20"
+)
 RECOVERED = replace(found(kind=Kind.RECOVERY, dut="well", loss=LOSS), before=89.0, after=100.0)
 FASTER = found(share=0.08, kind=Kind.IMPROVEMENT, dut="fast")
 KNOWN = found(share=-0.2, kind=Kind.KNOWN, note="a new NIC", dut="known")
@@ -80,7 +83,7 @@ SENTENCES = [
     (judged(KNOWN, steady=STEADY), "All 4 cells as usual; 1 known change"),
     (judged(steady=STEADY, resting=RESTING), "2 cells as usual; 1 cell not measured in the last night"),
     (judged(steady=STEADY[:1], resting=RESTING), "1 cell not measured in the last night"),
-    (judged(replace(SUSPECTED, told="2026-11-18")),
+    (judged(replace(SUSPECTED, reported="2026-11-18")),
      "odd is 5.1 % slower on 18 November; 2 more such nights make it a regression"),
     (judged(replace(FASTER, before=0.0)),
      "fast: maximum rate from nothing to 108.0 pps since 17 November; all else as usual"),
@@ -103,7 +106,7 @@ SENTENCES = [
      "No run has a figure yet: vpp 64b uni on 20 November: incomplete"),
     (judge_rows([make_row(kind="search", status=UNANSWERED), make_row(at="2026-11-19", status="running")]),
      "No run has a figure yet: vpp 64b uni search on 20 November: no answer; 1 more before"),
-    (judged(SLOWER, steady=STEADY, since="2026-11-18"), "Nothing new since 2026-11-18; 1 older change"),
+    (judged(OLDER, steady=STEADY, since="2026-11-18"), "Nothing new since 2026-11-18; 1 older change"),
 ]  # fmt: skip
 
 
@@ -136,5 +139,5 @@ def test_the_worst_event_stands_first_and_each_has_its_kind_and_sign() -> None:
 
 
 def test_a_regression_from_before_the_night_that_was_named_is_listed_last() -> None:
-    told = events_of_judgement(judged(SLOWER, FASTER, since="2026-11-18"))
+    told = events_of_judgement(judged(OLDER, FASTER, since="2026-11-18"))
     assert [(one.kind, one.alarms) for one in told] == [("improvement", True), ("regression", False)]

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from nights import date, make_row, make_rows, noisy
 
 from trexbench.core.history.causes import groups_of
+from trexbench.core.history.finding import Finding, Kind
 from trexbench.core.history.known import NEWS_NIGHTS
-from trexbench.core.history.levels import NEEDED_NIGHTS, Kind
-from trexbench.core.history.regression import Finding, Judgement, judge_rows
+from trexbench.core.history.levels import NEEDED_NIGHTS
+from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.report.events import first_sentence
 from trexbench.report.groups import headline
 from trexbench.report.regress import format_judgement
@@ -89,7 +90,7 @@ def test_a_recovery_is_an_event_and_its_level_is_the_one_before_the_loss(seed: i
     judgement = judged(values[: back + 5])
     (found,) = (one for one in judgement.findings if one.kind is Kind.RECOVERY)
     assert judgement.exit_code == 0 and near(found.since, back) and found.loss is not None
-    assert near(found.loss.first, world.starts[1]) and abs(found.loss.nights - world.levels[1][0]) <= 2
+    assert near(found.loss.since, world.starts[1]) and abs(found.loss.length - world.levels[1][0]) <= 2
     (usual,) = judgement.usual.values()
     assert usual.level == pytest.approx(world.levels[0][1], rel=3 * world.noise + 1e-3)
     assert usual.noise is not None and usual.noise < 2.2 * world.noise * world.levels[0][1], "not that of both levels"
@@ -102,7 +103,7 @@ def test_a_relapse_is_told_with_the_nights_that_it_repeats(seed: int) -> None:
     values, again = world.nights(), world.starts[3]
     (found,) = judged(values[: again + 4]).regressions
     assert near(found.since, again) and found.is_relapse and found.loss is not None
-    assert near(found.loss.first, world.starts[1])
+    assert near(found.loss.since, world.starts[1])
 
 
 @lawful(700, WORLDS)

@@ -15,10 +15,11 @@ from nights import LINUX, VPP, changed, date, make_row, make_rows, noisy, over_w
 
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.explain import part_words
+from trexbench.core.history.finding import Finding, Kind
 from trexbench.core.history.known import Known
-from trexbench.core.history.levels import NEEDED_NIGHTS, Kind
+from trexbench.core.history.levels import NEEDED_NIGHTS
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
-from trexbench.core.history.regression import Finding, Judgement, judge_rows
+from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.core.history.rows import RunRow
 from trexbench.core.history.series import Point, differences, like_the_last
 from trexbench.report.regress import format_judgement, format_junit, format_markdown, judgement_values
@@ -279,7 +280,7 @@ def test_since_lists_older_regressions_without_alarm() -> None:
     rows = make_rows(STEP)
     assert judge_rows(rows, since=date(30)).exit_code == 3
     later = judge_rows(rows, since=date(31))
-    assert later.exit_code == 0 and len(later.older) == 1
+    assert later.exit_code == 0 and len(later.of(Kind.OLDER)) == 1
 
 
 def test_a_cell_left_out_for_long_is_not_judged() -> None:

@@ -18,8 +18,7 @@ from test_stream_losses import run as counted_run
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import Finding
+from trexbench.core.history.finding import Finding, Kind
 from trexbench.core.history.rows import RATE, RunRow, row_of
 from trexbench.core.load.sample import Sample
 from trexbench.core.result import RunResult, from_document

@@ -38,8 +38,8 @@ from trexbench.core.dut.cycles import Cost
 from trexbench.core.history.causes import FindingGroup, groups_of
 from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.differences import Difference
-from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import Finding, Judgement, find_missing
+from trexbench.core.history.finding import Finding, Kind
+from trexbench.core.history.regression import Judgement, find_missing
 from trexbench.core.history.rows import COST, RATE, RunRow, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.load.sample import Phase
@@ -92,7 +92,7 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
 
 def make_groups(cell: Cell, name: str = "vpp") -> tuple[FindingGroup, ...]:
     """A regression of two figures, and a known change, each explained; what differs at the first."""
-    of = {"told": "2026-11-20", "noise": 1e4, "explanation": (f"{name} +31 of +48 cycles/packet",)}
+    of = {"reported": "2026-11-20", "noise": 1e4, "explanation": (f"{name} +31 of +48 cycles/packet",)}
     rate = Finding(cell, RATE, Kind.REGRESSION, 2, "2026-11-19", before=6e6, after=5e6, **of)
     cycles = replace(rate, metric=COST, before=400.0, after=448.0, noise=1.0)
     known = replace(cycles, kind=Kind.KNOWN, note=name, since="2026-11-17")

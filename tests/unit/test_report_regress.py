@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from nights import LINUX, VPP, make_rows
 
 from trexbench.core.history.differences import Difference
-from trexbench.core.history.levels import Kind
-from trexbench.core.history.regression import Finding, Judgement, MissingCell, judge_rows
+from trexbench.core.history.finding import Finding, Kind
+from trexbench.core.history.regression import Judgement, MissingCell, judge_rows
 from trexbench.core.history.rows import COST, METRICS, RATE, RunRow
 from trexbench.report.clean import escape_markdown
 from trexbench.report.groups import too_few
@@ -28,6 +28,7 @@ FOUND["explanation"] = ("ip4-lookup +31 cycles/packet since 19 November",)
 SLOWER = Finding(VPP, RATE, Kind.REGRESSION, 2, "2026-11-19", "2026-11-20", **FOUND)
 FASTER = replace(SLOWER, kind=Kind.IMPROVEMENT, after=5.3e6, explanation=())
 KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=COST, before=438.0, after=460.0, noise=1.0, note="NIC firmware")
+OLDER = replace(SLOWER, kind=Kind.OLDER)
 FEW = Finding(VPP, METRICS["latency_s"], Kind.INSUFFICIENT, 3)
 MISSING = MissingCell("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
 ALL = Judgement((SLOWER, FASTER, KNOWN, FEW), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),))
@@ -100,7 +101,10 @@ def test_every_form_is_headed_by_the_rate() -> None:
     [
         (NOTHING, "All 2 cells as usual"),
         (Judgement((), 0), "Nothing was measured yet"),
-        (replace(ALL, since="2026-11-20"), "REGRESSIONS BEFORE 2026-11-20, NOT ALARMING"),
+        (
+            replace(ALL, findings=(replace(SLOWER, kind=Kind.OLDER),), since="2026-11-20"),
+            "REGRESSIONS BEFORE 2026-11-20, NOT ALARMING",
+        ),
     ],
 )
 def test_text_of_other_judgements(judgement: Judgement, words: str) -> None:

@@ -14,7 +14,7 @@ from nights import VPP, date, make_row, noisy
 from runs import make_result
 
 from trexbench.core.errors import StoreError
-from trexbench.core.history.levels import Kind
+from trexbench.core.history.finding import Kind
 from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.core.history.rows import Figure, RunRow, row_of
 from trexbench.core.history.testers import FigureRatio, find_ratios, histories_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..core.history.causes import FindingGroup, groups_of
 from ..core.history.explain import day_words
-from ..core.history.levels import Kind
+from ..core.history.finding import Kind
 from ..core.history.regression import Judgement, MissingCell
 from ..core.history.series import night_of
 from .groups import dut_words, group_kind, group_lines, headline, too_few
@@ -140,8 +140,7 @@ def first_sentence(judgement: Judgement) -> str:
     """The verdict in a sentence, which every output begins with: the worst event, then the number of the others."""
     every = events_of_judgement(judgement)
     events = [event for event in every if event.alarms]
-    if not events and judgement.older:
-        older = sum(event.older for event in every)
+    if not events and (older := sum(event.older for event in every)):
         return f"Nothing new since {judgement.since}; {format_count(older, 'older change')}"
     if not events:
         return _all_well(judgement)

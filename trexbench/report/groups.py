@@ -8,8 +8,8 @@ from dataclasses import replace
 from ..core.history.causes import FindingGroup
 from ..core.history.detect import SURE, Shape
 from ..core.history.explain import day_range, day_words
-from ..core.history.levels import NEEDED_NIGHTS, Kind
-from ..core.history.regression import Finding
+from ..core.history.finding import Finding, Kind
+from ..core.history.levels import NEEDED_NIGHTS
 from ..core.history.rows import COST
 from .clean import clean
 from .words import digits_of, format_change, format_count, format_figure
@@ -38,11 +38,11 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
     cause = f", {cause_words(group)}" if brief and cause_words(group) else ""
     dut, again = dut_words(group), ""
     if first.is_relapse and first.loss is not None:
-        nights = day_range(first.loss.first, first.loss.last, group.now)
-        again = f", as {'on' if first.loss.nights == 1 else 'from'} {nights}"
+        nights = day_range(first.loss.since or "", first.loss.last or "", group.now)
+        again = f", as {'on' if first.loss.length == 1 else 'from'} {nights}"
     words = " again" if again else ""
     if group.section is Kind.RECOVERY and first.loss is not None:
-        was = f"was {_loss_words(leading)} for {format_count(first.loss.nights, 'night')}"
+        was = f"was {_loss_words(leading)} for {format_count(first.loss.length, 'night')}"
         count = "" if brief else f" ({format_count(len(group.cells), 'cell')})"
         return f"{dut} recovered on {group.day}, {was}{count}{cause}"
     if brief:
@@ -52,8 +52,8 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
         most = max(one.more for one in leading)
         nights = "one more such night makes" if most == 1 else f"{most} more such nights make"
         change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
-        several, told = group.since < (first.told or ""), day_words(first.told or "", group.now)
-        at = f"since {group.day}" if several else "tonight" if first.told == group.now else f"on {told}"
+        several, told = group.since < (first.reported or ""), day_words(first.reported or "", group.now)
+        at = f"since {group.day}" if several else "tonight" if first.reported == group.now else f"on {told}"
         return f"{dut} {figures_words(leading, f'{words} {at}{again}', brief)}{cause}; {nights} it {change}"
     about, sure = "about " if first.shape is Shape.DRIFT else "", ""
     if not brief and first.between is not None and first.between[0] != first.between[1]:
@@ -91,9 +91,8 @@ def cause_words(group: FindingGroup) -> str:
 
 def _loss_words(findings: Sequence[Finding]) -> str:
     """``6.5 to 10.9 % slower``: the losses that ended."""
-    pairs = ((finding, finding.loss) for finding in findings)
-    lost = [replace(one, before=loss.before, after=loss.after, at_least=False) for one, loss in pairs if loss]
-    return figures_words(lost).rpartition(" (")[0]
+    lost = (finding.loss for finding in findings if finding.loss is not None)
+    return figures_words([replace(loss, at_least=False) for loss in lost]).rpartition(" (")[0]
 
 
 def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = False) -> str:

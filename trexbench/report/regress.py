@@ -8,8 +8,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ..core.history.causes import FindingGroup, groups_of
-from ..core.history.levels import Kind
-from ..core.history.regression import Finding, Judgement
+from ..core.history.finding import Finding, Kind
+from ..core.history.regression import Judgement
 from .clean import clean, escape_markdown
 from .events import events_of_judgement, first_sentence, missing_lines
 from .groups import (
@@ -124,7 +124,7 @@ def judgement_values(judgement: Judgement) -> dict[str, Any]:
         "since": judgement.since,
         "regressions": [*map(_values, judgement.regressions)],
         "suspicions": [*map(_values, judgement.of(Kind.SUSPICION))],
-        "older": [*map(_values, judgement.older)],
+        "older": [*map(_values, judgement.of(Kind.OLDER))],
         "recoveries": [*map(_values, judgement.of(Kind.RECOVERY))],
         "improvements": [*map(_values, judgement.of(Kind.IMPROVEMENT))],
         "known": [*map(_values, judgement.of(Kind.KNOWN))],
@@ -147,7 +147,7 @@ def _values(finding: Finding) -> dict[str, Any]:
         "shape": finding.shape.value,
         "since": finding.since,
         "between": finding.between,
-        "told": finding.told,
+        "reported": finding.reported,
         "nights": finding.nights,
         "before": finding.before,
         "after": finding.after,
@@ -157,9 +157,14 @@ def _values(finding: Finding) -> dict[str, Any]:
         "score": finding.score if finding.score != float("inf") else None,
         "explanation": list(finding.explanation),
         "note": finding.note,
-        "loss": None if finding.loss is None else asdict(finding.loss),
+        "loss": None if (loss := finding.loss) is None else _loss_values(loss),
         "more_nights": finding.more or None,
     }
+
+
+def _loss_values(loss: Finding) -> dict[str, Any]:
+    levels = {"before": loss.before, "after": loss.after}
+    return {"first": loss.since, "last": loss.last, "nights": loss.length, **levels}
 
 
 def _group_values(group: FindingGroup) -> dict[str, Any]:

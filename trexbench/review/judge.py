@@ -16,8 +16,8 @@ from ..core.history.causes import FindingGroup, groups_of
 from ..core.history.cell import Cell, is_chosen
 from ..core.history.detect import Shape
 from ..core.history.differences import Difference, compare_documents
+from ..core.history.finding import Kind
 from ..core.history.known import Known, is_date
-from ..core.history.levels import Kind
 from ..core.history.regression import Judgement, judge_rows
 from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import like_the_last, night_of

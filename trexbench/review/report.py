@@ -12,9 +12,9 @@ from ..core.errors import StoreError
 from ..core.history.causes import groups_of
 from ..core.history.cell import Cell, is_chosen
 from ..core.history.compare import differing_facts
-from ..core.history.levels import Kind
+from ..core.history.finding import Finding, Kind
 from ..core.history.night import Night
-from ..core.history.regression import Finding, judge_rows
+from ..core.history.regression import judge_rows
 from ..core.history.rows import RunRow, cells_of
 from ..core.history.series import night_of
 from ..core.result import RunResult
@@ -132,8 +132,8 @@ def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[TrendChange]:
     change, lost = TrendChange(finding, start(finding.since or ""), finding_line(finding)), finding.loss
     if finding.kind is not Kind.RECOVERY or lost is None:
         return [change]
-    was = replace(finding, since=lost.first, nights=lost.nights, before=lost.before, after=lost.after, between=None)
-    return [TrendChange(was, start(lost.first), finding_line(was), ended=True), change]
+    was = replace(lost, nights=lost.length, noise=finding.noise)
+    return [TrendChange(was, start(was.since or ""), finding_line(was), ended=True), change]
 
 
 def load_library() -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..config.catalogue import SUITES
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
-from ..core.history.levels import Kind
+from ..core.history.finding import Kind
 from ..core.history.night import CellState, Night
 from ..core.history.regression import Judgement
 from ..core.history.rows import RunRow

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .cell import Cell
-from .detect import Shape
 from .differences import Difference
 from .explain import day_words
-from .levels import Kind
-from .regression import Finding, Judgement
+from .finding import Finding, Kind
+from .regression import Judgement
 
 
 @dataclass(frozen=True)
 class FindingGroup:
     """Findings of one DUT, variant and WAN, of one kind and direction, that began in one night or the one beside it."""
 
-    section: Kind
     findings: tuple[Finding, ...]
     """The most telling metric first, then the largest change."""
     since: str
@@ -25,6 +23,10 @@ class FindingGroup:
     now: str
     differences: tuple[Difference, ...] | None = None
     """Between the first finding's cell's documents before and from ``since`` on; None: not compared."""
+
+    @property
+    def section(self) -> Kind:
+        return self.first.kind
 
     @property
     def first(self) -> Finding:
@@ -54,17 +56,17 @@ class FindingGroup:
 
 def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
     """Group a judgement's findings: what alarms first, then by metric and by the size of the change."""
-    sections = {Kind.REGRESSION: judgement.regressions, Kind.OLDER: judgement.older, Kind.INSUFFICIENT: ()}
-    all_groups: list[FindingGroup] = []
-    for section in Kind:
-        groups = []
-        for night, alike in _by_cause(sections.get(section, judgement.of(section)), judgement.nights):
-            ordered = tuple(sorted(alike, key=lambda finding: (*_importance(finding), str(finding.cell))))
-            first = ordered[0]
-            now = judgement.now or first.told or night
-            groups.append(FindingGroup(section, ordered, night, now, judgement.differences.get((first.cell, night))))
-        all_groups += sorted(groups, key=lambda group: (*_importance(group.first), group.since, str(group.first.cell)))
-    return tuple(all_groups)
+    kinds, groups = [*Kind], list[FindingGroup]()
+    changes = (finding for finding in judgement.findings if finding.kind is not Kind.INSUFFICIENT)
+    for night, alike in _by_cause(changes, judgement.nights):
+        first, *_ = ordered = sorted(alike, key=lambda finding: (*_importance(finding), str(finding.cell)))
+        now = judgement.now or first.reported or night
+        groups.append(FindingGroup(tuple(ordered), night, now, judgement.differences.get((first.cell, night))))
+
+    def order(group: FindingGroup) -> tuple[object, ...]:
+        return kinds.index(group.section), *_importance(group.first), group.since, str(group.first.cell)
+
+    return tuple(sorted(groups, key=order))
 
 
 def _by_cause(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tuple[str, list[Finding]]]:
@@ -76,7 +78,7 @@ def _by_cause(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tu
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         cell = finding.cell
-        key = (cell.dut_words, cell.simulated, finding.worse, finding.shape is Shape.DRIFT, finding.note)
+        key = (finding.kind, cell.dut_words, cell.simulated, finding.worse, finding.shape, finding.note)
         alike.setdefault(key, []).append(finding)
     for left in alike.values():
         while left:

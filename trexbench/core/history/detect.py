@@ -58,7 +58,7 @@ class LevelChange:
 
     at: int
     """Index of the night in which it began."""
-    told: int
+    reported: int
     """Number of nights after which it was found."""
     before: float
     after: float
@@ -71,7 +71,7 @@ class LevelChange:
     @property
     def start(self) -> int:
         """First night of the new level."""
-        return self.at if self.shape is Shape.STEP else self.told - 1
+        return self.at if self.shape is Shape.STEP else self.reported - 1
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from calendar import month_name
 from collections.abc import Iterator, Mapping, Sequence
 
 from .detect import FIRST_NIGHTS, LATELY, Shape
+from .finding import Finding
 from .known import is_date
-from .levels import Event
 from .rows import COST
 from .series import FigureSeries, Point, median_nodes, median_of
 
@@ -18,35 +18,35 @@ PART, QUARTER = 0.1, 0.25
 between nodes that changed alike."""
 
 
-def explain(series: FigureSeries, event: Event) -> Iterator[str]:
+def explain(series: FigureSeries, found: Finding) -> Iterator[str]:
     """Yield sentences on a change: what the nights after it show, and the latest ones if they differ.
 
     Cycles are named only if they explain the figure's direction, nodes only if they are a good part of the difference.
     """
-    points, metric, change = series.points, series.metric, event.change
-    since = day_words(points[change.at].night, points[-1].night)
-    drifts = change.shape is Shape.DRIFT
+    points, metric = series.points, series.metric
+    since = day_words(points[found.start].night, points[-1].night)
+    drifts = found.shape is Shape.DRIFT
     if drifts:
         yield f"a slow drift since about {since}, not a step"
-    edge = change.at + FIRST_NIGHTS if drifts else change.at
-    before, after = points[max(0, edge - LATELY) : edge], points[event.start : event.end]
+    edge = found.start + FIRST_NIGHTS if drifts else found.start
+    before, after = points[max(0, edge - LATELY) : edge], points[found.start : found.end]
     after = after[-LATELY:] if drifts else after[:LATELY]
     own = metric.unit == COST.unit
-    levels = event.before, event.after
+    levels = found.before, found.after
     was, now = levels if own else (median_of(point.cycles for point in part) for part in (before, after))
     if not was or not now:
         return
-    worse, same = (event.after < event.before) is (metric.better == "higher"), abs(now / was - 1) < COST.minimum
-    if not same and (now > was) is worse:
+    same = abs(now / was - 1) < COST.minimum
+    if not same and (now > was) is found.worse:
         if words := part_words(before, after, now - was):
             yield f"{words} cycles/packet since {since}"
             latest = points[-LATELY:]
             parts, later = (find_parts(before, part, now - was) for part in (after, latest))
-            if event.end == len(points) and later and not parts.keys() & later.keys():
+            if found.end == len(points) and later and not parts.keys() & later.keys():
                 yield f"of late {part_words(before, latest, now - was)}"
         elif not own:
             yield f"{was:.0f} -> {now:.0f} cycles/packet since {since}"
-    elif worse and metric.bounded:
+    elif found.worse and metric.bounded:
         level = "as much as" if same else "less than"
         yield f"a packet costs the DUT {level} before: {was:.0f} -> {now:.0f} cycles/packet"
 

@@ -1,4 +1,4 @@
-"""Follow a figure's levels over its nights: which one is usual, and each change as an event with begin and end. Pure.
+"""Follow a figure's levels over its nights: which one is usual, and what each change was. Pure.
 
 The usual level is the best one that no known change explains. Later nights are compared with the nights at it (before a
 loss and after its recovery), whose scatter is the figure's noise.
@@ -8,33 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from statistics import median
 
-from .detect import BASELINE, FIRST_NIGHTS, LATELY, MEDIAN_ERROR, LevelChange, Shape, find_changes, is_far, noise_of
+from .detect import (
+    BASELINE,
+    FIRST_NIGHTS,
+    LATELY,
+    MEDIAN_ERROR,
+    LevelChange,
+    Shape,
+    find_changes,
+    is_far,
+    nights_of_change,
+    noise_of,
+)
+from .finding import Finding, Kind
 from .known import Known, find_note
 from .rows import Metric, RunRow
 from .series import FigureSeries, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
 """Fewest nights to find a change in: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
-
-
-class Kind(str, Enum):
-    """A kind of finding."""
-
-    REGRESSION = "regression"
-    SUSPICION = "suspicion"
-    """One night or a few, which would be a change with more like the last."""
-    OLDER = "older"
-    """Regressions that do not alarm; of groups alone."""
-    RECOVERY = "recovery"
-    """The end of a regression."""
-    IMPROVEMENT = "improvement"
-    KNOWN = "known"
-    """An acknowledged change."""
-    INSUFFICIENT = "insufficient"
-    """Too few nights to judge."""
 
 
 @dataclass(frozen=True)
@@ -60,28 +54,8 @@ class Usual:
         return replace(self, nights=self.nights[:count], values=self.values[:count])
 
 
-@dataclass(frozen=True)
-class Event:
-    """A change of level."""
-
-    kind: Kind
-    change: LevelChange
-    before: float
-    """Level before the change; after: level since."""
-    after: float
-    begin: int
-    """Index of the first night of the level before; start: of the new level; end: of the next level."""
-    start: int
-    end: int
-    note: str | None = None
-    loss: Event | None = None
-    """The regression that a recovery ended, or that a relapse repeats."""
-    more: int = 0
-    """Further nights like the last one that would make a suspicion a change."""
-
-
-def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[Event], Sequence[Event], Usual]:
-    """Return a figure's events, the regressions among them that still stand, and the usual level.
+def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[Finding], Sequence[Finding], Usual]:
+    """Return a figure's changes, the regressions among them that still stand, and the usual level.
 
     The figure needs NEEDED_NIGHTS.
     """
@@ -91,21 +65,21 @@ def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[
     walk = _LevelWalk(series, changes, known)
     for change, begin, end in zip(changes, [0, *places], [*places[1:], len(points)], strict=False):
         walk.take(change, begin, end)
-    left = points[walk.standing[0].start].night if walk.standing else None
+    left = walk.standing[0].since if walk.standing else None
     nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
     usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
-    return [*walk.events, *walk.standing, *_suspect(series, changes, walk)], walk.standing, usual
+    return [*walk.changes, *walk.standing, *_suspect(changes, walk)], walk.standing, usual
 
 
 class _LevelWalk:
     """Classifies one change after another."""
 
     def __init__(self, series: FigureSeries, changes: Sequence[LevelChange], known: Sequence[Known]) -> None:
-        self.series, self.places = series, [change.at for change in changes]
+        self.series, self.points, self.places = series, series.points, [change.at for change in changes]
         self.known = [note for note in known if note.is_about(series.cell, series.metric.name)]
-        self.events: list[Event] = []  # all but regressions
-        self.standing: list[Event] = []  # regressions that have not ended
-        self.lost: list[Event] = []  # regressions that have ended
+        self.changes: list[Finding] = []  # all but regressions
+        self.standing: list[Finding] = []  # regressions that have not ended
+        self.lost: list[Finding] = []  # regressions that have ended
         self.usual: list[int] = []  # indexes of the nights at the reference level
         # A drift has no edge: its first nights are those before it.
         ends = [first.at if first.shape is Shape.STEP else first.at + FIRST_NIGHTS for first in changes[:1]]
@@ -116,77 +90,91 @@ class _LevelWalk:
     def gain(self, now: float, before: float) -> float:
         return now - before if self.series.metric.better == "higher" else before - now
 
+    def finding(self, kind: Kind, change: LevelChange, before: float, after: float, end: int) -> Finding:
+        """Describe a change, to the level that ends at ``end``."""
+        points, nights = self.points, self.points[change.at :]
+        reported, last = points[min(change.reported, len(points)) - 1].night, points[end - 1].night
+        at_least = 2 * sum(point.bound for point in nights) > len(nights)
+        about = nights[0].night, reported, before, after, change.noise, change.score, change.shape, at_least
+        cell, metric = self.series.cell, self.series.metric
+        return Finding(cell, metric, kind, len(nights), *about, start=change.at, end=end, last=last)
+
     def take(self, change: LevelChange, begin: int, end: int) -> None:
         """Classify a change between the level that began at ``begin`` and the one that ends at ``end``."""
-        series, points = self.series, self.series.points
-        first = change.at if change.shape is Shape.STEP else max(change.at, change.told - FIRST_NIGHTS)
+        series, points = self.series, self.points
+        first = change.at if change.shape is Shape.STEP else max(change.at, change.reported - FIRST_NIGHTS)
         nights = range(min(first, end - 1), end)
         now = median(points[at].value for at in nights)
         enough = float(series.smallest.of(self.reference))
         # the median of a return's first nights may be short of the level by chance
         chance = MEDIAN_ERROR * change.noise / len(nights) ** 0.5
-        event = Event(Kind.REGRESSION, change, self.reference, now, begin, change.at, end)
+        found = self.finding(Kind.REGRESSION, change, self.reference, now, end)
+        if change.shape is Shape.STEP:
+            values = [point.value for point in points[begin:end]]
+            early, late = nights_of_change(values, change.at - begin, change.before, now, change.noise)
+            found = replace(found, between=(points[begin + early].night, points[begin + late].night))
         gain, returns = self.gain(now, self.reference), self.gain(change.after, change.before) > 0
         if note := find_note(self.known, [point.night for point in points], self.places, change.at):
-            self.events.append(replace(event, kind=Kind.KNOWN, note=note))
+            self.changes.append(replace(found, kind=Kind.KNOWN, note=note))
             self._settle(nights)
         elif gain <= -enough - chance * returns:
-            self._lose(event, enough + chance)
+            self._lose(found, enough + chance)
         elif gain >= enough:
             bounds = [point.bound for point in points[: change.at]][-FIRST_NIGHTS:]
             if 2 * sum(bounds) <= len(bounds):  # else the DUT may have carried more than a bound
-                self.events.append(replace(event, kind=Kind.IMPROVEMENT))
+                self.changes.append(replace(found, kind=Kind.IMPROVEMENT))
             self._settle(nights)
         else:
-            self._recover(event, 0)
+            self._recover(found, 0)
             self.usual += nights
 
     def _settle(self, nights: Sequence[int]) -> None:
         """Take these nights for the usual level."""
         self.lost += self.standing
         self.standing, self.usual = [], list(nights)
-        self.reference = median(self.series.points[at].value for at in nights)
+        self.reference = median(self.points[at].value for at in nights)
 
-    def _lose(self, event: Event, enough: float) -> None:
+    def _lose(self, found: Finding, enough: float) -> None:
         """Add a loss, or take back in part those that stand."""
-        self._recover(event, sum(self.gain(event.after, loss.before) <= -enough for loss in self.standing))
+        self._recover(found, sum(self.gain(found.after, loss.before) <= -enough for loss in self.standing))
         last = self.standing[-1] if self.standing else None
-        slide = last is not None and last.change.shape is event.change.shape is Shape.DRIFT
-        if last is None or (not slide and self.gain(event.after, last.after) <= -enough):
-            loss = self.last_loss(event.after, enough)
-            self.standing.append(replace(event, before=last.after if last else self.reference, loss=loss))
+        slide = last is not None and last.shape is found.shape is Shape.DRIFT
+        if last is None or (not slide and self.gain(found.after, last.after) <= -enough):
+            loss = self.last_loss(found.after, enough)
+            self.standing.append(replace(found, before=last.after if last else self.reference, loss=loss))
         else:
-            self.standing[-1] = replace(last, after=event.after, end=event.end)
+            self.standing[-1] = replace(last, after=found.after, end=found.end, last=found.last)
 
-    def _recover(self, event: Event, kept: int) -> None:
+    def _recover(self, found: Finding, kept: int) -> None:
         """End the standing regressions but the first ``kept``."""
         ended, self.standing = self.standing[kept:], self.standing[:kept]
         self.lost += ended
         if ended:
-            first = replace(ended[0], after=ended[-1].after, end=event.start)
-            self.events.append(replace(event, kind=Kind.RECOVERY, before=first.after, loss=first))
+            last = self.points[found.start - 1].night
+            loss = replace(ended[0], after=ended[-1].after, end=found.start, last=last)
+            self.changes.append(replace(found, kind=Kind.RECOVERY, before=loss.after, loss=loss))
 
-    def last_loss(self, level: float, least: float) -> Event | None:
+    def last_loss(self, level: float, least: float) -> Finding | None:
         """Find the last regression that ended and had led to this level."""
         return next((loss for loss in reversed(self.lost) if abs(loss.after - level) < least), None)
 
 
-def _suspect(series: FigureSeries, changes: Sequence[LevelChange], walk: _LevelWalk) -> Iterator[Event]:
+def _suspect(changes: Sequence[LevelChange], walk: _LevelWalk) -> Iterator[Finding]:
     """Yield the last night if it is far from its level and a few more like it would be a change; its start counts."""
-    *values, value = (point.value for point in series.points)
+    *values, value = (point.value for point in walk.points)
     last, start, noise = len(values), changes[-1].start if changes else 0, changes[-1].noise if changes else None
-    if start == last or (changes and changes[-1].told > last):
+    if start == last or (changes and changes[-1].reported > last):
         return
     level = median(values[start:])
-    least = float(series.smallest.of(level))
+    least = float(walk.series.smallest.of(level))
     if not is_far(value, values[start:], least, noise):
         return
-    for change in find_changes([*values, *[value] * (1 + FIRST_NIGHTS)], series.smallest)[len(changes) :][:1]:
+    for change in find_changes([*values, *[value] * (1 + FIRST_NIGHTS)], walk.series.smallest)[len(changes) :][:1]:
         first = min(change.at, last) if change.shape is Shape.STEP else last
-        event = Event(Kind.SUSPICION, replace(change, at=first), level, value, start, first, last + 1)
+        found = walk.finding(Kind.SUSPICION, replace(change, at=first), level, value, last + 1)
         again = walk.last_loss(value, least) if walk.gain(value, level) < 0 else None
         ended = next((loss for loss in walk.standing if walk.gain(value, loss.before) > -least), None)
-        yield replace(event, loss=ended or again, more=change.told - last - 1)
+        yield replace(found, loss=ended or again, more=change.reported - last - 1)
 
 
 @dataclass(frozen=True)

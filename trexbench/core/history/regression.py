@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cell import Cell
-from .detect import FIRST_NIGHTS, Shape, nights_of_change
+from .detect import FIRST_NIGHTS
 from .differences import Difference
 from .explain import explain
+from .finding import Finding, Kind
 from .known import NEWS_NIGHTS, Known, day_number
-from .levels import NEEDED_NIGHTS, Event, Kind, Usual, follow
+from .levels import NEEDED_NIGHTS, Usual, follow
 from .night import CellState, Night
-from .rows import METRICS, Metric, RunRow, cells_of
+from .rows import METRICS, RunRow, cells_of
 from .series import OWN_TESTER, FigureSeries, night_of, series_of
 from .testers import FigureRatio, histories_of
 
@@ -20,71 +21,6 @@ STALE_NIGHTS = 30
 """A cell that was last measured, or failed, more than so many nights ago is no longer reported."""
 AGAIN_DAYS = 3
 """A night of some of the cells within so many days repeats what failed; later, the suite has become smaller."""
-
-
-@dataclass(frozen=True)
-class Loss:
-    """A regression that ended."""
-
-    first: str
-    """First and last night of the loss, and the number of nights measured in it."""
-    last: str
-    nights: int
-    before: float
-    after: float
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A change of one figure of one cell, or why it cannot be judged."""
-
-    cell: Cell
-    metric: Metric
-    kind: Kind
-    nights: int
-    """Nights measured since the change."""
-    since: str | None = None
-    """The first night of the change; None: there is no change."""
-    told: str | None = None
-    """The night after which it was found."""
-    before: float = 0.0
-    """Level before the change, in the metric's unit; after: level since."""
-    after: float = 0.0
-    noise: float = 0.0
-    """Standard deviation of a night of the usual level."""
-    score: float = 0.0
-    shape: Shape = Shape.STEP
-    at_least: bool = False
-    """The level since is a lower bound."""
-    explanation: tuple[str, ...] = ()
-    note: str | None = None
-    between: tuple[str, str] | None = None
-    """The first and last night in which it may have begun."""
-    loss: Loss | None = None
-    """The regression that a recovery ended, or that a relapse repeats."""
-    more: int = 0
-    """Further nights like the last one that would make a suspicion a change."""
-    elsewhere: bool = False
-    """Found in the history of another tester than the one that is judged."""
-
-    @property
-    def share(self) -> float | None:
-        """The difference as a share of the level before; None if that is 0."""
-        return (self.after - self.before) / abs(self.before) if self.before else None
-
-    @property
-    def severity(self) -> float:
-        """The size of the change as a share, for sorting."""
-        return abs(self.share) if self.share is not None else float("inf")
-
-    @property
-    def worse(self) -> bool:
-        return (self.after < self.before) is (self.metric.better == "higher")
-
-    @property
-    def is_relapse(self) -> bool:
-        """True if the figure was at this worse level before."""
-        return self.worse and self.loss is not None
 
 
 @dataclass(frozen=True)
@@ -129,12 +65,7 @@ class Judgement:
     @property
     def regressions(self) -> tuple[Finding, ...]:
         """Regressions that raise the alarm."""
-        return tuple(loss for loss in self.of(Kind.REGRESSION) if not self.since or (loss.since or "") >= self.since)
-
-    @property
-    def older(self) -> tuple[Finding, ...]:
-        """Regressions that raise no alarm, because they began before ``since``."""
-        return tuple(loss for loss in self.of(Kind.REGRESSION) if self.since and (loss.since or "") < self.since)
+        return self.of(Kind.REGRESSION)
 
     @property
     def nothing_measured(self) -> bool:
@@ -177,7 +108,6 @@ def judge_rows(
     last = max((*measured, *begun), default="".join(dates[-1:]))
     findings: list[Finding] = []
     remarks: list[str] = []
-    steady: list[tuple[Cell, str]] = []
     usual: dict[tuple[Cell, str], Usual] = {}
     for cell in sorted(cells.keys() - stale, key=str):
         histories = [(series_of(cell, own.rows, METRICS.values()), own) for own in histories_of(cells[cell], ratios)]
@@ -189,11 +119,13 @@ def judge_rows(
             new, level = _judge_testers(figures, known)
             findings += new
             usual |= {} if level is None else {(cell, metric.name): level}
-            steady += [] if new else [(cell, metric.name)]
     if stale:
         count = f"{len(stale)} cell{'s' * (len(stale) > 1)}"
         remarks.append(f"{count} not measured in the last {STALE_NIGHTS} nights, not judged")
-    kinds = list(Kind)
+    for at, one in enumerate(findings):
+        if one.kind is Kind.REGRESSION and (one.since or "") < (since or ""):
+            findings[at] = replace(one, kind=Kind.OLDER)
+    kinds, changed = list(Kind), {(one.cell, one.metric.name) for one in findings}
     findings.sort(key=lambda new: (kinds.index(new.kind), -new.severity, str(new.cell), new.metric.name))
     return Judgement(
         findings=tuple(findings),
@@ -201,7 +133,7 @@ def judge_rows(
         missing=tuple(cell for cell in find_missing(nights, wanted) if cell.night > horizon),
         remarks=tuple(remarks),
         since=since,
-        steady=tuple(steady),
+        steady=tuple(figure for figure in usual if figure not in changed),
         nights=tuple(dates),
         usual=usual,
         resting=frozenset(cell for cell in cells.keys() - stale if night_of(cells[cell][-1]) < last),
@@ -230,52 +162,23 @@ def _judge_testers(
 
 
 def _judge_series(series: FigureSeries, known: Sequence[Known], line: str) -> tuple[list[Finding], Usual | None]:
-    """Return a finding, with the line, for each standing or recent event, and the usual level; or too few nights."""
+    """Return a finding, with the line, for each standing or recent change, and the usual level; or too few nights."""
     points, lines = series.points, tuple(filter(None, [line]))
     if len(points) < NEEDED_NIGHTS:
         return [Finding(series.cell, series.metric, Kind.INSUFFICIENT, len(points), explanation=lines)], None
-    events, standing, usual = follow(series, known)
-    latest = max((event.start for event in standing), default=0)
+    changes, standing, usual = follow(series, known)
+    latest, recent = max((loss.start for loss in standing), default=0), points[-NEWS_NIGHTS:][0].night
     shown = [
-        event
-        for event in events
-        if event in standing
-        or (len(points) - event.change.told < NEWS_NIGHTS and (event.kind is not Kind.RECOVERY or event.start > latest))
+        one
+        for one in changes
+        if one in standing or ((one.reported or "") >= recent and (one.kind is not Kind.RECOVERY or one.start > latest))
     ]
-    return [_finding(series, event, usual.noise, lines) for event in shown], usual
-
-
-def _finding(series: FigureSeries, event: Event, noise: float | None, lines: Sequence[str]) -> Finding:
-    """Describe an event. noise: of the usual level. lines: added to the explanation."""
-    why = () if event.kind in (Kind.RECOVERY, Kind.SUSPICION) else explain(series, event)
-    points, change, nights = series.points, event.change, series.points[event.start :]
-    between = loss = None
-    if change.shape is Shape.STEP and event.kind is not Kind.SUSPICION:
-        values = [point.value for point in points[event.begin : event.end]]
-        places = nights_of_change(values, event.start - event.begin, change.before, event.after, change.noise)
-        between = points[event.begin + places[0]].night, points[event.begin + places[1]].night
-    if event.loss is not None:
-        lost = points[event.loss.start : event.loss.end]
-        loss = Loss(lost[0].night, lost[-1].night, len(lost), event.loss.before, event.loss.after)
-    return Finding(
-        cell=series.cell,
-        metric=series.metric,
-        kind=event.kind,
-        nights=len(nights),
-        since=points[event.start].night,
-        told=points[min(change.told, len(points)) - 1].night,
-        before=event.before,
-        after=event.after,
-        noise=change.noise if noise is None else noise,
-        score=change.score,
-        shape=change.shape,
-        at_least=2 * sum(point.bound for point in nights) > len(nights),
-        explanation=(*why, *lines),
-        note=event.note,
-        between=between,
-        loss=loss,
-        more=event.more,
-    )
+    noise, unexplained = usual.noise, (Kind.RECOVERY, Kind.SUSPICION)
+    whys = (() if one.kind in unexplained else explain(series, one) for one in shown)
+    return [
+        replace(one, noise=one.noise if noise is None else noise, explanation=(*why, *lines))
+        for one, why in zip(shown, whys, strict=True)
+    ], usual
 
 
 def find_missing(nights: Sequence[Night], wanted: Callable[[Cell], bool]) -> Iterable[MissingCell]:

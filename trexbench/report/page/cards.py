@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from ...core.history.finding import Finding
 from ...core.history.levels import Usual
-from ...core.history.regression import Finding
 from ...core.history.series import night_of
 from ..commands import acknowledge, compare, doctor, run_again, show
 from ..events import NightEvent
@@ -102,7 +102,7 @@ def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
         return ""
     shares = {trend.instants[row.path]: value / usual.level - 1 for row, value in trend.values(finding.metric)}
     nights = sorted(shares)
-    lost = [finding.loss.first] if finding.loss is not None and not finding.worse else []
+    lost = [finding.loss.since or ""] if finding.loss is not None and not finding.worse else []
     changes = [bisect_left(nights, one) for one in (*lost, finding.since or "")]
     first = max(0, min(len(nights) - NIGHTS, *(at - BEFORE for at in changes), len(nights)))
     points = [shares[night] for night in nights[first:]]

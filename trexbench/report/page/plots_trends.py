@@ -10,7 +10,7 @@ from math import nan
 from typing import Any
 
 from ...core.history.cell import Cell
-from ...core.history.levels import Kind
+from ...core.history.finding import Kind
 from ...core.history.rows import Metric, RunRow
 from ..clean import clean
 from ..groups import change_words

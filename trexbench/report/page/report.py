@@ -11,9 +11,9 @@ from urllib.parse import quote
 from ...core.dut.cycles import Cost
 from ...core.history.causes import FindingGroup
 from ...core.history.cell import Cell, by_given_rate
+from ...core.history.finding import Finding
 from ...core.history.levels import Usual
 from ...core.history.night import Night
-from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow
 from ...core.history.series import night_of
 from ...core.history.testers import FigureRatio

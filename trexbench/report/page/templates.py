@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from ...core.history.cell import Cell, by_given_rate
-from ...core.history.regression import Finding
+from ...core.history.finding import Finding
 from ...core.units import format_time
 from ..clean import clean, escape_markdown
 from ..groups import NOTHING_DIFFERS, change_words, difference_lines, format_levels, format_noise, own_explanation

@@ -9,9 +9,9 @@ from functools import cached_property
 from statistics import median
 
 from ...core.history.cell import Cell, by_given_rate
+from ...core.history.finding import Finding
 from ...core.history.levels import Usual
 from ...core.history.night import CellState, Night
-from ...core.history.regression import Finding
 from ...core.history.rows import METRICS, Metric, RunRow, cells_of
 from ...core.history.series import like_the_last
 from ...core.history.testers import FigureRatio, histories_of
