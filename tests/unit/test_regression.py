@@ -21,7 +21,7 @@ from trexbench.core.history.levels import NEEDED_NIGHTS
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.core.history.rows import RunRow
-from trexbench.core.history.series import Point, differences, like_the_last
+from trexbench.core.history.series import differences, like_the_last, median_nodes
 from trexbench.report.regress import format_judgement, format_junit, format_markdown, judgement_values
 
 RATE = "maximum rate"
@@ -214,10 +214,6 @@ def test_a_rate_is_told_beside_what_a_packet_costs(rate: float, cycles: float, w
     assert finding.explanation == words
 
 
-def point(nodes: dict[str, float]) -> Point:
-    return Point("2026-11-20", 0.0, False, [replace(make_row(), nodes=nodes)])
-
-
 NODES = st.dictionaries(st.sampled_from("abcdefg"), st.floats(0, 500), max_size=7)
 
 
@@ -225,7 +221,7 @@ NODES = st.dictionaries(st.sampled_from("abcdefg"), st.floats(0, 500), max_size=
 def test_what_is_told_of_nodes_never_contradicts_the_whole(
     before: list[dict[str, float]], after: list[dict[str, float]], whole: float
 ) -> None:
-    words = part_words([*map(point, before)], [*map(point, after)], whole)
+    words = part_words(median_nodes(before), median_nodes(after), whole)
     told = [int(number) for number in re.findall(r"[+-]\d+", words)]
     if not words:
         return

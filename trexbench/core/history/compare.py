@@ -16,7 +16,7 @@ from .cell import Cell, cell_of
 from .detect import MEDIAN_ERROR
 from .differences import agree
 from .rows import COST, RATE, Figure, Metric, RunRow, cells_of, figures_of, row_of
-from .series import difference_words, differences
+from .series import differences
 
 Differing = Callable[[RunRow, RunRow], str | None]
 
@@ -189,8 +189,7 @@ def _unlike_rows(first: Sequence[RunRow], second: Sequence[RunRow], differing: D
     if len({row.cell.simulated for row in both}) > 1:
         ours, theirs = ("simulated", "measured") if first[0].cell.simulated else ("measured", "simulated")
         yield f"one is {ours}, the other {theirs}"
-    conditions = (condition for row in both for condition in differences(both[0], row))
-    yield from dict.fromkeys(difference_words(*condition, " and ") for condition in conditions)
+    yield from dict.fromkeys(condition for row in both for condition in differences(both[0], row, " and "))
     if first[0].cell.dut == second[0].cell.dut:
         others = {row.facts: row for row in both if row.facts != first[0].facts}
         reasons = (words for row in others.values() if (words := differing(first[0], row)) is not None)

@@ -38,12 +38,12 @@ def explain(series: FigureSeries, found: Finding) -> Iterator[str]:
         return
     same = abs(now / was - 1) < COST.minimum
     if not same and (now > was) is found.worse:
-        if words := part_words(before, after, now - was):
+        nodes, since_then, latest = map(_median_nodes, (before, after, points[-LATELY:]))
+        if words := part_words(nodes, since_then, now - was):
             yield f"{words} cycles/packet since {since}"
-            latest = points[-LATELY:]
-            parts, later = (find_parts(before, part, now - was) for part in (after, latest))
+            parts, later = (find_parts(nodes, part, now - was) for part in (since_then, latest))
             if found.end == len(points) and later and not parts.keys() & later.keys():
-                yield f"of late {part_words(before, latest, now - was)}"
+                yield f"of late {part_words(nodes, latest, now - was)}"
         elif not own:
             yield f"{was:.0f} -> {now:.0f} cycles/packet since {since}"
     elif found.worse and metric.bounded:
@@ -51,10 +51,12 @@ def explain(series: FigureSeries, found: Finding) -> Iterator[str]:
         yield f"a packet costs the DUT {level} before: {was:.0f} -> {now:.0f} cycles/packet"
 
 
-def part_words(before: Sequence[Point], after: Sequence[Point], whole: float) -> str:
-    """Name the nodes that explain a difference: ``ip4-lookup +31, ip4-rewrite +12 of +48``; empty if none do."""
-    total, parts = round(whole), find_parts(before, after, whole)
-    was, now = _median_nodes(before), _median_nodes(after)
+def part_words(was: Mapping[str, float], now: Mapping[str, float], whole: float) -> str:
+    """Name the nodes that explain a difference: ``ip4-lookup +31, ip4-rewrite +12 of +48``; empty if none do.
+
+    was, now: cycles per packet by node.
+    """
+    total, parts = round(whole), find_parts(was, now, whole)
     heavy = {name: cost for name, cost in was.items() if cost > PART * sum(was.values())}
     if len(heavy) >= NODES:
         added = {name: now.get(name, 0.0) - cost for name, cost in heavy.items()}
@@ -71,12 +73,11 @@ def _median_nodes(nights: Sequence[Point]) -> Mapping[str, float]:
     return median_nodes([nodes for point in nights if (nodes := point.nodes)])
 
 
-def find_parts(before: Sequence[Point], after: Sequence[Point], whole: float) -> dict[str, int]:
+def find_parts(was: Mapping[str, float], now: Mapping[str, float], whole: float) -> dict[str, int]:
     """Find the nodes that added cycles per packet to a difference, or took them from it, the largest first.
 
     Together they do not exceed the whole; a single one may, as far as other nodes may have saved.
     """
-    was, now = _median_nodes(before), _median_nodes(after)
     if not was or not now:
         return {}
     costs = {name: round(now.get(name, 0.0) - was.get(name, 0.0)) for name in sorted({*was, *now})}

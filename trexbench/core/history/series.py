@@ -151,28 +151,27 @@ def median_of(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def differences(before: RunRow, after: RunRow) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the conditions that differ and separate the histories of two runs, and their values in words.
+def differences(before: RunRow, after: RunRow, between: str | None = None) -> Iterator[str]:
+    """Yield the conditions that differ and separate the histories of two runs, ``line rate 1 Gbit/s -> 10 Gbit/s``.
 
-    ``("line rate", ("1 Gbit/s", "10 Gbit/s"))``; a path has no name, and traffic no words.
+    between: what joins the values; None: only the first run's value. A path has no name, and traffic no value.
     """
+
+    def joined(*values: str) -> str:
+        return values[0] if between is None else between.join(values)
+
     if (before.traffic or "") != (after.traffic or ""):
-        yield "other traffic", ()
+        yield "other traffic"
     if before.through != after.through:
-        yield "", paths_apart(before.through, after.through)
+        yield joined(*paths_apart(before.through, after.through))
     for field, (what, words) in _CONDITIONS.items():
         if (was := getattr(before, field)) != (now := getattr(after, field)):
-            yield what, (words(was), words(now))
-
-
-def difference_words(what: str, values: Sequence[str], between: str) -> str:
-    """``line rate 1 Gbit/s -> 10 Gbit/s``."""
-    return " ".join(filter(None, (what, between.join(values))))
+            yield f"{what} {joined(words(was), words(now))}"
 
 
 def _last_change(rows: Sequence[RunRow]) -> tuple[str | None, tuple[str, ...]]:
     """Find the night since which all runs have the last one's conditions, and what changed then."""
     for before, after in pairwise(reversed(rows)):  # from the last one back
-        if apart := [*differences(after, rows[-1])]:
-            return night_of(before), tuple(difference_words(*condition, " -> ") for condition in apart)
+        if apart := tuple(differences(after, rows[-1], " -> ")):
+            return night_of(before), apart
     return None, ()

@@ -11,7 +11,7 @@ from ...core.dut.cycles import Cost
 from ...core.errors import StoreError
 from ...core.history.cell import Cell
 from ...core.history.rows import RunRow
-from ...core.history.series import difference_words, differences, night_of
+from ...core.history.series import differences, night_of
 from ...core.load.plan import Direction
 from ...core.load.sample import Sample
 from ...core.load.windows import build_window, find_spans
@@ -182,7 +182,7 @@ def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Trend
     histories of a figure, is chosen only if no other is available: it is named and not drawn.
     """
     before = [row for row in runs if bool(row.night) == bool(latest.night) and night_of(row) < night_of(latest)]
-    apart = {id(row): [difference_words(what, of[:1], "") for what, of in differences(row, latest)] for row in before}
+    apart = {id(row): [*differences(row, latest)] for row in before}
     alike = {night_of(row): row for row in before if not apart[id(row)]}
     unlike = {night_of(row): row for row in before if apart[id(row)]}
     at = max((change.at for change in changes), default=None)  # the newest change
