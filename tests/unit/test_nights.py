@@ -107,11 +107,8 @@ def test_no_nights_at_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("", "not JSON", id="empty"),
         pytest.param(changed()[:-40], "not JSON", id="torn"),
-        pytest.param(b"\xff\xfe{}", "not JSON", id="not text"),
         pytest.param("[" * 5_000_000, "nested too deeply", id="nested without end"),
-        pytest.param('{"schema":' * 20_000, "nested too deeply", id="objects without end"),
         pytest.param("[]", "not a run document", id="a list"),
         pytest.param(changed(schema="trexbench/run"), "not a night", id="a run"),
         pytest.param(changed(version=2), "upgrade trexbench", id="newer"),
@@ -121,7 +118,6 @@ def test_no_nights_at_all(tmp_path: Path) -> None:
         pytest.param(changed(cells=[None]), "wrong kind", id="a cell that is none"),
         pytest.param(changed(cells=["x"]), "wrong kind", id="a cell that is a word"),
         pytest.param(changed(started=7), "wrong kind", id="a number for a time"),
-        pytest.param("\x00", "not JSON", id="NUL"),
         pytest.param(changed(cells=[{**WAITING, "state": "odd"}]), "wrong kind", id="an odd state"),
         pytest.param(with_path("../../../etc/passwd"), "not a path below", id="a path that leads out"),
         pytest.param(with_path("/etc/passwd"), "not a path below", id="a path from the root"),

@@ -551,13 +551,6 @@ def test_a_store_that_is_gone_is_not_one_without_documents(fresh: Fresh) -> None
         all_rows(other, list[str]().append)
 
 
-def test_a_night_that_is_put_twice_is_there_once() -> None:
-    memory_store(1)
-    keep_again = mirror_of("memory://lab/results")
-    keep_night(keep_again, keep_again / "nights" / f"{date(0)}-nightly.json", pytest.fail)
-    assert len(all_rows(keep_again, pytest.fail)) == 1
-
-
 def test_nights_of_others_that_were_fetched_in_part_are_not_put(monkeypatch: pytest.MonkeyPatch, fresh: Fresh) -> None:
     memory_store(3)
     other = fresh()

@@ -201,27 +201,18 @@ def _fill(db: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequ
 def scan(results: Path) -> Scan:
     """List documents; a stamp is size, inode and times of a document, and those of its journal while it has one."""
     there = Scan()
-    for day in _folders(there, results, ""):
+    for day in _entries(there, results, ""):
         if is_date(day) or day == "undated":
-            for dut in _folders(there, results, day):
+            for dut in _entries(there, results, day):
                 _add_documents(there, results, f"{day}/{dut}")
     return there
 
 
-def _folders(there: Scan, results: Path, below: str) -> Iterator[str]:
-    for entry in _entries(there, results, below):
-        try:
-            if not entry.name.startswith(".") and entry.is_dir():
-                yield entry.name
-        except OSError as error:  # such as a link to itself
-            there.problems.append((plain(f"{below}/{entry.name}".lstrip("/")), str(error.strerror)))
-
-
 def _add_documents(there: Scan, results: Path, below: str) -> None:
-    entries = {entry.name: entry for entry in _entries(there, results, below)}
+    entries = _entries(there, results, below)
     for name, entry in entries.items():
         path = f"{below}/{name}"
-        if not name.endswith(".json") or name.endswith(EXPORT) or name.startswith("."):
+        if not name.endswith(".json") or name.endswith(EXPORT):
             continue
         if plain(path) != path:
             there.problems.append((plain(path), "its name is not Unicode: rename it"))
@@ -232,15 +223,16 @@ def _add_documents(there: Scan, results: Path, below: str) -> None:
         there.stamps[path] = _stamp(entry) + (f" {_stamp(journal)}" if journal else "")
 
 
-def _entries(there: Scan, results: Path, below: str) -> list[os.DirEntry[str]]:
+def _entries(there: Scan, results: Path, below: str) -> dict[str, os.DirEntry[str]]:
+    """Return what a folder has that is not hidden, by its name; nothing if it is no folder."""
     try:
         with os.scandir(results / below) as entries:
-            return list(entries)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
+            return {entry.name: entry for entry in entries if not entry.name.startswith(".")}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:  # such as a link to itself
         there.problems.append((plain(below), str(error.strerror)))
-        return []
+        return {}
 
 
 def _stamp(entry: os.DirEntry[str]) -> str:

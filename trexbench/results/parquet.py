@@ -42,10 +42,9 @@ from .rowfiles import (
 from .store import load_rows, make_directory
 
 _TYPES = {
-    **dict.fromkeys(FLAGS, pa.bool_()),
-    **dict.fromkeys(COUNTS, pa.int64()),
     **dict.fromkeys(NUMBERS, pa.float64()),
-    "at_least": pa.bool_(),
+    **dict.fromkeys(COUNTS, pa.int64()),
+    **dict.fromkeys(FLAGS, pa.bool_()),  # also at_least, which is among the columns of figures
     "row": pa.binary(),
 }
 _MADE_BY, _PARTIAL = b"trexbench", b"partial"
