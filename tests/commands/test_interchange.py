@@ -14,7 +14,6 @@ import pytest
 from tools import trexbench
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "iperf3"
-SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
 
 
 def said(place: Path, *arguments: str, code: int = 0) -> str:
@@ -102,13 +101,6 @@ def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Pat
     assert "packed.gz: not JSON" in done.stderr
     with_mode = trexbench(tmp_path, "results", "import", "--mode", "64b", "good.json")
     assert with_mode.returncode == 9 and "leave out --mode" in with_mode.stderr
-
-
-def test_an_export_names_its_format_and_fits_the_run(tmp_path: Path) -> None:
-    said(tmp_path, *SIM, "--ping", "0")
-    (run,) = (str(path) for path in tmp_path.glob("results/*/*/*.json"))
-    assert "--loadtest" in said(tmp_path, "results", "export", run, "-o", "x/", code=2)
-    assert "a run of TCP, not of packets" in said(tmp_path, "results", "export", "--loadtest", run, "-o", "x/", code=9)
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")

@@ -51,33 +51,24 @@ def eyes(browser: Page) -> Eyes:
 
 
 def look(eyes: Eyes, path: Path, check: str, folder: Path) -> list[str]:
-    if check == "touch":
-        return eyes.touch(path)
-    if check == "paper":
-        return eyes.paper(path, folder / "page.pdf")
-    if check == "larger":
-        return eyes.larger_text(path)
-    eyes.open(
-        path,
-        width={"phone": 375, "finger": 375, "axe phone": 375, "tablet": 768}.get(check, 1440),
-        scheme="dark" if check in ("dark", "forced", "axe dark") else "light",
-        forced=check == "forced",
-    )
-    if check in ("light", "dark", "forced"):
-        return eyes.contrast()
-    if check in ("layout", "tablet", "phone"):
-        return eyes.layout()
     measures: dict[str, Callable[[], list[str]]] = {
+        **dict.fromkeys(("light", "dark", "forced"), eyes.contrast),
+        **dict.fromkeys(("layout", "tablet", "phone"), eyes.layout),
+        **dict.fromkeys(("axe", "axe phone", "axe dark"), eyes.axe),
         "silent": lambda: eyes.noise(path),
         "axes": lambda: eyes.told("axes"),
         "finger": lambda: eyes.told("targets"),
         "choices": eyes.choices,
         "keyboard": eyes.keyboard,
         "reader": eyes.reader,
-        "axe": eyes.axe,
-        "axe phone": eyes.axe,
-        "axe dark": eyes.axe,
+        "touch": lambda: eyes.touch(path),
+        "paper": lambda: eyes.paper(path, folder / "page.pdf"),
+        "larger": lambda: eyes.larger_text(path),
     }
+    if check not in ("touch", "paper", "larger"):  # which open it themselves
+        width = {"phone": 375, "finger": 375, "axe phone": 375, "tablet": 768}.get(check, 1440)
+        scheme = "dark" if check in ("dark", "forced", "axe dark") else "light"
+        eyes.open(path, width=width, scheme=scheme, forced=check == "forced")
     return measures[check]()
 
 

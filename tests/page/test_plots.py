@@ -118,9 +118,7 @@ def test_all_axes_have_numbers_whatever_is_drawn(
         assert high - low >= 0.2 * 401, "two cycles are no slope"
 
 
-def test_a_cost_stands_beside_its_usual_level_and_says_by_how_much_it_differs(
-    show: Callable[[Report], Page],
-) -> None:
+def test_a_cost_stands_beside_its_usual_level_and_says_by_how_much_it_differs(show: Callable[[Report], Page]) -> None:
     cell = Cell("vpp", "64b", False, None)
     row, run = run_of(cell, make_costs(440.0), started="2026-11-20T02:00:00Z")
     usual = changed(row, cycles_per_packet=400.0)

@@ -25,7 +25,7 @@ from trexbench.report.page.html import MOST_ROWS
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import to_markdown
-from trexbench.report.sheet import Sheet, to_csv
+from trexbench.report.sheet import to_csv
 from trexbench.report.tcp.table import PublishedCell
 from trexbench.report.words import typeset
 from trexbench.review.report import make_page
@@ -52,11 +52,7 @@ def with_changes() -> Report:
     return Report(rows, groups=groups_of(judgement), runs={VPP: make_run(VPP)}, judged="1 regression")
 
 
-REPORTS: Mapping[str, Callable[[], Report]] = {
-    "tcp": with_tcp,
-    "sizes": with_sizes,
-    "changes": with_changes,
-}
+REPORTS: Mapping[str, Callable[[], Report]] = {"tcp": with_tcp, "sizes": with_sizes, "changes": with_changes}
 IN_MARKDOWN = {"tcp": "tcp wans tunnels published", "sizes": "searches frame-sizes"}
 """Tables that markdown has whole; what is folded away on the page would be long in a chat."""
 TOLD = {
@@ -132,7 +128,3 @@ def test_a_head_sorts_the_rows_below_each_wan(show: Callable[[Report], Page]) ->
     for _ in range(2):
         chromium.evaluate("document.querySelector('table.wans th:nth-child(2) button').click()")
     assert chromium.evaluate(buffers) == ["5.00 MB", "1.00 MB"]
-
-
-def test_a_sheet_without_blocks_has_no_column_for_them() -> None:
-    assert Sheet("a", "b", (), ()).rows == [[]] and Sheet("a", "b", (), (), "Change").rows == [["Change"]]

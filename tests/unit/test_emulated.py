@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from nights import make_rows, noisy
-from report_cases import Elements, judged_report, make_night, make_record, make_row, make_run, rendered, seen
+from report_cases import judged_report, make_night, make_record, make_row, make_run, rendered, seen
 from runs import make_result, sized
 from test_report_regress import SLOWER
 from verbs import empty_directory, run  # noqa: F401
@@ -118,10 +118,6 @@ def test_emulated_figures_are_marked_in_every_form_and_no_other_ones(form: str, 
     make, words = FORMS[form]
     text = make(accelerator)
     assert (words in text) is ("emulated" in text.lower()) is (accelerator == "tcg"), text[:2000]
-
-
-def test_plots_of_the_page_have_the_mark_across() -> None:
-    assert [one["mark"] for one in Elements(report_of("tcg")).data["columns"]] == ["emulated"]
 
 
 @pytest.mark.usefixtures("empty_directory")

@@ -86,8 +86,3 @@ def test_the_library_has_its_licence_beside_it_and_the_version_that_the_document
     assert f"plotly.js basic {version[1]}" in (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     licence = read_static("plotly-basic.LICENSE")
     assert "MIT License" in licence and "Plotly" in licence and "without warranty of any kind" in licence.lower()
-
-
-def test_only_one_function_names_the_file() -> None:
-    named = [path for path in (ROOT / "trexbench").rglob("*.py") if "plotly-basic" in path.read_text(encoding="utf-8")]
-    assert [path.name for path in named] == ["report.py"] and named[0].read_text().count("plotly-basic.min.js") == 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from nights import changed, over_wan, passing
-from report_cases import make_night, make_record, make_row, make_run
+from report_cases import make_night, make_record, make_row
 
-from trexbench.core.history.cell import EFFICIENCY, Cell
+from trexbench.core.history.cell import EFFICIENCY
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.night import CellState
-from trexbench.core.history.rows import RATE, RunRow, row_of
+from trexbench.core.history.rows import RATE, RunRow
 from trexbench.report.page.grid import Grid, GridCell, build_cost_grid, build_grid, change_text
 
 SEED = {
@@ -211,12 +211,3 @@ def test_runs_at_given_rates_are_no_maximum_and_have_a_table_of_their_costs() ->
         ("64b at 1 Mpps", "584", None),
         ("64b at 10 Mpps", "358", None),
     ]
-
-
-def test_a_run_of_efficiency_is_a_cell_of_its_rate() -> None:
-    cell = Cell("vpp", "64b", False, None, "saturate")
-    held, full = (make_run(cell, command={"mode": "64b", "verb": verb}) for verb in ("efficiency", "saturate"))
-    assert row_of(full, "x").cell.kind == "saturate" and RATE.of(row_of(full, "x")) is not None
-    row = row_of(held, "x")
-    assert row.cell.held_pps == pytest.approx(held.plan.offers[0].target_pps, rel=1e-3)
-    assert RATE.of(row) is None and str(row.cell).startswith("vpp 64b uni efficiency at ")

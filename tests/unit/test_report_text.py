@@ -6,13 +6,11 @@ import io
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from documents import to_document
 from runs import PROFILE, World, make_plan, make_result
-from verbs import empty_directory, run  # noqa: F401
 
 from trexbench.core.dut.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
 from trexbench.core.result import RunResult, Status, from_document
@@ -24,7 +22,6 @@ from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.sizes import throughputs
 from trexbench.report.run.summary import summarise, traffic_words
 from trexbench.report.run.text import LINES, direction_sheet, format_brief, format_summary, print_summary
-from trexbench.results.store import RunWriter
 
 SATURATED = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
 
@@ -274,16 +271,6 @@ def test_a_searchs_other_goals_are_told_in_every_form(kind: str, world: World, r
     assert (first[1].raw, second[1].raw) == ("0", "0.5") and re.fullmatch(rate, second[2].text)
     assert (interval == second[3].text == "-") is rate.startswith(">") and second[-1].text == limit
     assert [one.loss for one in throughputs([result])] == [0.0, 0.005]
-
-
-@pytest.mark.usefixtures("empty_directory")
-def test_show_takes_it_and_not_with_json() -> None:
-    path = RunWriter(Path("results"), print).end(make_result(make_plan(), SATURATED))
-    for arguments, code in ((("results", "show", "--brief"), 0), (("results", "show", "--brief", "--json"), 2)):
-        found = run(*arguments)
-        assert found.code == code
-        assert found.out == (format_brief(make_result(make_plan(), SATURATED), str(path), 100) if code == 0 else "")
-        assert ("--json and --brief exclude each other" in found.err) is bool(code)
 
 
 BEFORE = Observation(

@@ -154,7 +154,8 @@ def files() -> list[str]:
 
 def test_only_what_is_old_goes_with_its_pictures_and_only_when_said() -> None:
     old = store(1)
-    for made in (".png", "-efficiency.png", "-sizes.png", ".loadtest.json", ".samples.jsonl"):  # the last of a run that was killed
+    # the last one of a run that was killed
+    for made in (".png", "-efficiency.png", "-sizes.png", ".loadtest.json", ".samples.jsonl"):
         (old.parent / f"{old.stem}{made}").write_text("x")
     (old.parent / "notes.txt").write_text("x")
     store(2)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, zip_longest
 from textwrap import wrap
 
 from ..core.history.cell import Cell
@@ -111,8 +111,7 @@ def format_sheet(sheet: Sheet, room: int | None = None) -> list[str]:
             (wrap(cells[at], width) or [""]) if head.wraps and len(cells[at]) > width else [cells[at]]
             for (head, cells), width in zip(shown, widths, strict=True)
         ]
-        for number in range(max(map(len, parts))):
-            row = [part[number] if number < len(part) else "" for part in parts]
+        for row in zip_longest(*parts, fillvalue=""):
             aligned = (
                 text.ljust(width) if head.words else text.rjust(width)
                 for text, width, (head, _) in zip(row, widths, shown, strict=True)

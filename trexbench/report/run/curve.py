@@ -5,12 +5,12 @@ Plotting libraries for terminals change their interface with every major version
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from math import floor, log10
 
 from ...core.result import RunResult
 from ...core.strategy.base import curve_windows
+from ..room import wrapped
 
 COLUMNS, ROWS = 110, 16
 _LEFT = 10
@@ -69,9 +69,6 @@ def _framed(grid: Sequence[Sequence[str]], names: Sequence[str], right: float, t
         below = f"{below}{f'{tick:g}':>{_LEFT + place + 1 - len(below)}}"
     lines += [f"{'0':>8} +{''.join(axis)}", below, "offered per direction, Mpps".rjust(_LEFT + columns)]
     entries = [f"{MARKERS[number % len(MARKERS)]} {name}" for number, name in enumerate(names)]
-    # textwrap breaks no line at a no-break space
+    # no line breaks at a no-break space
     legend = "   ".join(entry.replace(" ", "\u00a0") for entry in [*entries, ". no loss"])
-    indent = " " * _LEFT
-    wrapped = textwrap.wrap(legend, _LEFT + columns, initial_indent=indent, subsequent_indent=indent)
-    lines += [line.replace("\u00a0", " ") for line in wrapped]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *wrapped([f"{'':<{_LEFT}}{legend}"], _LEFT + columns)]) + "\n"

@@ -141,7 +141,6 @@ def limit_words(result: RunResult, one: DirectionResult, goal: Goal | None = Non
 
 def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     plan, directions = result.plan, result.analysis.directions
-    offers = [(plan.offer(one.direction), one) for one in directions]
 
     def row(label: str, cell: Callable[[DirectionResult], str]) -> tuple[str, ...]:
         return (label, *map(cell, directions))
@@ -152,8 +151,8 @@ def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
         yield row("offered", lambda one: format_pps(_offered_pps(result, one)))
         held = held_cost_of(result) is not None
         yield row("received", (lambda one: format_pps(one.maximum_pps)) if held else rate_words)
-    yield "  on the wire (L1)", *(format_bits(offer.l1_bps(one.maximum_pps)) for offer, one in offers)
-    yield "  of line rate", *(format_share(offer.line_share(one.maximum_pps)) for offer, one in offers)
+    yield row("  on the wire (L1)", lambda one: format_bits(plan.offer(one.direction).l1_bps(one.maximum_pps)))
+    yield row("  of line rate", lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps)))
     if plan.seeks_knee:
         yield row("first rate above that loss", lambda one: or_dash(one.first_bad_pps, format_pps))
     yield row("  interval", lambda one: of_interval(one).text)
