@@ -171,8 +171,11 @@ def test_no_loss_means_none(seed: int) -> None:
 
     analysis = judged(Dribbles, World(capacity), kind="search", warmup_s=2.0, goals=(0.0,), loss_threshold=0.0)
     assert "no rate was seen to lose none" in analysis.unanswered and analysis.directions[0].limit is Limit.UNKNOWN
-    sound = judged(SimulatedGenerator, World(capacity), kind="search", warmup_s=2.0, goals=(0.0,), loss_threshold=0.0)
-    assert not sound.unanswered and holds(sound.directions[0], capacity)
+    for noise, changes in ((0.0, {}), (0.0, {"kind": "search", "goals": (0.0,)}), (0.003, {"kind": "search"})):
+        sound = judged(SimulatedGenerator, World(capacity, noise=noise, seed=seed), loss_threshold=0.0, **changes)
+        (one,) = sound.directions
+        assert sound.unanswered if one.confirmed_pps is None else one.maximum_pps == one.confirmed_pps, "RFC 2544"
+        assert noise or holds(one, capacity)
 
 
 class Wandering(SimulatedGenerator):

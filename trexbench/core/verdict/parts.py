@@ -88,10 +88,11 @@ class Trial:
 class DirectionResult(Verdict):
     """One direction's verdict; rates in frames per second, losses as fractions.
 
-    Of a ramp or search, maximum_pps is the best estimate of the rate above which more than the threshold is lost. It is
-    a statement about the DUT only without at_least: then it lies between low_pps and high_pps in 95 of 100 runs, in a
-    search with the probability that its goal states. With at_least the direction carried *at least* that much, and a
-    ramp or search states no interval. A search's first goal has the figures of the direction.
+    Of a ramp or search, maximum_pps is the best estimate of the rate above which more than the threshold is lost; of a
+    threshold of 0, once a trial passed, the rate confirmed (RFC 2544's throughput, RFC 9971's conditional throughput).
+    It is a statement about the DUT only without at_least: then it lies between low_pps and high_pps in 95 of 100 runs,
+    in a search with the probability that its goal states. With at_least the direction carried *at least* that much, and
+    a ramp or search states no interval. A search's first goal has the figures of the direction.
 
     Of saturate, maximum_pps is the mean rate received over the hold, without its first window, and low_pps to high_pps
     the 95 % interval of that mean. Without at_least the DUT forwards no more of the offered load, which is not a

@@ -85,13 +85,16 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     if reason:
         unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
-    if not failed or failed[0] is not trials[0]:
+    if confirmed and not measured.plan.loss_threshold:  # RFC 2544: the fastest rate at which a trial lost none
+        came = confirmed
+    elif failed and failed[0] is trials[0]:
+        # The lowest rate that came through in a failed trial; in the hold, too, where no trial passed.
+        came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
+        hold = [w.received_pps for w in find_evidence(measured, direction).sending if w.phase is Phase.HOLD]
+        if hold and not confirmed:
+            came = min(came, median(hold) / carried)
+    else:
         return verdict
-    # The lowest rate that came through in a failed trial; in the hold, too, where no trial passed.
-    came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
-    hold = [w.received_pps for w in find_evidence(measured, direction).sending if w.phase is Phase.HOLD]
-    if hold and not confirmed:
-        came = min(came, median(hold) / carried)
     maximum = max(confirmed, min(verdict.maximum_pps, came))
     low = confirmed or maximum * (1 - measured.plan.loss_threshold)
     passed = next((t for t in trials if t.passed and t.sent and t.offered_pps == confirmed), None)
