@@ -35,8 +35,7 @@ class World:
     capacity_pps: what one direction forwards at most (or by direction's name, "0->1"); shared_capacity_pps: all
     directions together. collapse: how many forwarded frames each frame above the capacity costs (livelock).
     base_loss: share lost at any load. noise: relative deviation of the capacity per interval. latency_s: in flight.
-    back_loss, duplicated: shares of the forwarded frames that are lost behind the router, or come twice; tells_twice:
-    of the tagged ones, too.
+    back_loss, duplicated: shares of the forwarded frames that are lost behind the router, or come twice.
     tx_limit_pps, rx_limit_pps: of a port of the generator, as is cpu_at_full_percent; rx_silent: no ierrors tell of it.
     queue_full_by_port: not only the sum is told. foreign_pps: frames of others that reach every port.
     blips: (begin_s, end_s) in which nothing is forwarded. read_s: between the readings of two ports.
@@ -50,7 +49,6 @@ class World:
     base_loss: float = 0.0
     back_loss: float = 0.0
     duplicated: float = 0.0
-    tells_twice: bool = True
     noise: float = 0.0
     latency_s: float = 0.0
     tx_limit_pps: float | Mapping[int, float] = math.inf
@@ -165,7 +163,7 @@ class SimulatedGenerator:
         _, sent, received = self._tagged[direction]
         took_s = self.world.frame_s * (1 + 0.5 * self._load_pps.get(direction.tx, 0.0) / self.world.capacity(direction))
         histogram = {bucket_us(took_s): int(received)} if received >= 1 else {}
-        twice = int(received * self.world.duplicated) if self.world.tells_twice else 0
+        twice = int(received * self.world.duplicated)
         return LatencyCounters(
             int(sent), int(received) + twice, took_s, took_s, took_s, 0.0, histogram, duplicate=twice
         )

@@ -42,7 +42,6 @@ def random_world(rng: random.Random) -> World:
         base_loss=maybe(10 ** rng.uniform(-5, 0)),
         back_loss=maybe(10 ** rng.uniform(-5, 0)),
         duplicated=maybe(10 ** rng.uniform(-4, 0.5)),
-        tells_twice=rng.random() < 0.5,
         noise=maybe(10 ** rng.uniform(-3, -0.5)),
         latency_s=maybe(10 ** rng.uniform(-4, 1)),
         tx_limit_pps=maybe(LINE_PPS * 10 ** rng.uniform(-4, 0), math.inf),

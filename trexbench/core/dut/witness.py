@@ -33,7 +33,7 @@ def find_twice(measured: RunWindows, direction: Direction, gone: int | None, rec
     row = find_loss(measured.plan, windows)
     below = windows[: row[0]] if row else windows
     sent = sum(w.sent for w in below)
-    extra = sum(w.received for w in below) * (1 + path.twice) - sent
+    extra = sum(w.received for w in below) - sent
     if extra <= 0:
         return 0
     sure = (1 - APART) * (extra - SIGMAS * sqrt(extra) - below[-1].skew)

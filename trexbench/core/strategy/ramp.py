@@ -101,7 +101,7 @@ class Ramp(Strategy):
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
         slow = 2 * slow_share([w for w in windows if w.phase is Phase.HOLD]) * knee.maximum_pps
         low, high = (hypot(end - knee.maximum_pps, slow) for end in knee.interval_pps)
-        low = max(0.0, knee.maximum_pps - low - evidence.path.doubtful * knee.maximum_pps)
+        low = max(0.0, knee.maximum_pps - low - evidence.path.extra * knee.maximum_pps)
         high += knee.maximum_pps
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 

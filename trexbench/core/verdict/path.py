@@ -40,21 +40,15 @@ class FramePath:
     """Shares of the frames sent, equal at every rate, that the path itself loses or adds."""
 
     lost: float = 0.0
-    extra: float = 0.0  # came back besides those sent
-    twice: float = 0.0  # the part of ``extra`` that tagged frames show to be duplicates
-
-    @property
-    def doubtful(self) -> float:
-        """The extra frames that nothing shows to be duplicates: loss may hide behind them."""
-        return self.extra - self.twice
+    extra: float = 0.0  # came back besides those sent: as much loss may hide behind them
 
     def correct(self, window: Window) -> Window:
         """The window as it would be on a sound path; the loss that is left may be the DUT's."""
-        if not self.lost and not self.twice:
+        if not self.lost:
             return window
         # The share of few frames varies by chance; of many, a little less than the DUT's loss is left.
         chance = 2 * sqrt(self.lost * window.sent)
-        received = window.received / (1 - self.lost) / (1 + self.twice) + chance
+        received = window.received / (1 - self.lost) + chance
         received = min(received, max(window.sent, window.received))
         rate = window.received_pps * (received / window.received if window.received else 1.0)
         return window._replace(received=round(received), received_pps=rate)
@@ -81,9 +75,8 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
     share = _find_share(windows, warm)
     if share > 0:
         return FramePath(lost=share)
-    if share < -plan.loss_threshold:  # less moves the knee by less than the loss that counts
-        return FramePath(extra=-share, twice=min(-share, _tagged_twice(samples, direction, -share)))
-    return SOUND
+    # Less moves the knee by less than the loss that counts.
+    return FramePath(extra=-share) if share < -plan.loss_threshold else SOUND
 
 
 def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
@@ -147,16 +140,6 @@ def alike(share: float, frames: float = inf) -> float:
     """The distance within which another share, of this number of frames, counts as equal to this one."""
     size = abs(share)
     return AGREE * min(size, abs(1 - size)) + SIGMAS * sqrt(size / frames)
-
-
-def _tagged_twice(samples: Sequence[Sample], direction: Direction, extra: float) -> float:
-    """The share of tagged frames that came twice; or the extra share if they confirm it, as it is more exact."""
-    ends = {s.trial: s.reading.latency.get(direction.tx) for s in samples if s.phase is Phase.LATENCY_DRAIN}
-    last = [counters for counters in ends.values() if counters is not None]
-    twice = sum(counters.duplicate for counters in last)
-    once = sum(counters.received for counters in last) - twice
-    share = twice / once if once > 0 else 0.0
-    return extra if share >= extra / 2 else share
 
 
 def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:

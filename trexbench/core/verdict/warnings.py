@@ -101,12 +101,9 @@ def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[RunWarning]:
         none = f"; by RFC 2544 its throughput, at a loss of at most {limit}, is 0"
         yield RunWarning("lossy-path", text + (none if path.lost > plan.loss_threshold else ""))
     if path.extra:
-        text = f"{format_share(path.extra)} more frames came back than were sent {where}: frames come twice"
-        if path.twice:
-            text += f"; the knee is judged without {format_share(path.twice)}, which the tagged frames bear out"
-        if path.doubtful:
-            text += f"; the knee may be up to {format_share(path.doubtful)} too high"
-        yield RunWarning("duplicates", text)
+        extra = format_share(path.extra)
+        text = f"{extra} more frames came back than were sent {where}: frames come twice; the knee may be up to "
+        yield RunWarning("duplicates", f"{text}{extra} too high")
 
 
 def _window_warnings(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[RunWarning]:
