@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from effort import scaled
 from hypothesis import example, given, settings
@@ -18,7 +19,7 @@ from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import CONFIRM_PHASES, Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.search import MOST_LOOKS
-from trexbench.core.verdict.belief import Bracket, LookResult, believe
+from trexbench.core.verdict.belief import Belief, Flag, believe
 from trexbench.core.verdict.parts import DirectionResult, Limit
 from trexbench.report.run.summary import answer_words
 
@@ -246,14 +247,16 @@ def test_what_cannot_be_searched_is_refused(changes: dict[str, Any], words: str)
 
 
 def test_belief_follows_the_looks() -> None:
-    bracket = Bracket(0.4, 0.6, 0.5)
-    before = believe(bracket, [], 0.005)
-    assert before.weights.sum() == pytest.approx(1) and before.median == pytest.approx(0.5, rel=0.01)
-    good, lossy = LookResult(0.51, False), LookResult(0.51, True)
-    below = [believe(bracket, looks, 0.005).below(0.51) for looks in ([good], [lossy], [lossy] * 2)]
+    seen = Belief(np.array([0.4, 0.5, 0.6]), np.ones(2))
+    before = believe(seen, [], 0.005)
+    assert before.quantile(0.5) == pytest.approx(0.5, rel=0.01)
+    good, lossy = Flag(0.51, False), Flag(0.51, True)
+    below = [believe(seen, looks, 0.005).below(0.51) for looks in ([good], [lossy], [lossy] * 2)]
     assert below[0] < before.below(0.51) < below[1] < below[2]
-    outside = [LookResult(0.7, False)] * 3
-    assert believe(bracket, outside, 0.005).median > 0.69, "a bracket can be wrong: the ramp may have met a stall"
+    outside = [Flag(0.7, False)] * 3
+    assert believe(seen, outside, 0.005).quantile(0.5) > 0.69, "the ramp can be wrong: it may have met a stall"
+    lowest = Belief.of_lowest((seen, Belief(seen.rates + 0.05, seen.weights)))
+    assert [lowest.below(rate) for rate in (0.45, 0.55)] == pytest.approx([seen.below(0.45), seen.below(0.55)])
 
 
 def test_plans_of_a_search_differ_by_their_goals() -> None:
@@ -264,11 +267,11 @@ def test_plans_of_a_search_differ_by_their_goals() -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_a_search_that_used_its_looks_up_is_no_answer(number: int) -> None:
-    """Where the rate varies from second to second by ten times the width."""
-    plan = plan_of()
+    """Where the rate varies from second to second by fifty times the width."""
+    plan = plan_of(width=0.001)
     result = make_result(plan, World(7e5, noise=0.05, seed=number))
     assert "not-finished" in {one.code for one in result.analysis.warnings}
-    assert result.analysis.unanswered.startswith("0->1: 36 looks did not find the rate at a loss of 0.1 % to 0.5 %")
+    assert result.analysis.unanswered.startswith("0->1: 36 looks did not find the rate at a loss of 0.1 % to 0.1 %")
     assert "NO ANSWER: 0->1: 36 looks" in answer_words(result)
     assert answer_words(result, brief=True).endswith("NO ANSWER")
     assert make_result(plan, World(7e5, seed=number)).analysis.unanswered == ""

@@ -173,6 +173,10 @@ class Strategy(Plan, ABC):
     def targets(self) -> Rates:
         return {offer.direction: offer.target_pps for offer in self.offers}
 
+    def rates_at(self, shares: Mapping[Direction, float]) -> Rates:
+        """Rates in frames per second for shares of the targets."""
+        return {d: self.offer(d).within(share * self.offer(d).target_pps) for d, share in shares.items()}
+
 
 def phase_begun(history: Sequence[Sample]) -> float:
     """Time at which the last sample's phase (and trial) began, which is that of the sample before its first one."""

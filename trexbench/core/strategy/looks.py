@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from math import ceil, exp, log
 from typing import NamedTuple
 
+import numpy as np
+
 from ..load.plan import Direction
 from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window, build_window, measured_windows
-from ..verdict.belief import LEAST, Belief, Bracket, LookResult, believe
+from ..verdict.belief import Belief, Flag, believe
 from ..verdict.blame import misses
 from ..verdict.evidence import AT_ONCE, standing_windows
 from ..verdict.knee import find_knee
@@ -43,8 +45,7 @@ class DirectionGroup:
     """Directions whose knees are so close that all are searched at one share of their targets."""
 
     directions: tuple[Direction, ...]
-    bracket: Bracket  # where the ramp saw the knee, or where it may be
-    bracketed: bool  # the ramp saw it
+    seen: Belief  # where the ramp saw the lowest knee
 
 
 class Look(NamedTuple):
@@ -115,35 +116,29 @@ def _skew_s(measured: RunWindows) -> float:
     return max(measured.skew_s(direction) for direction in measured.plan.directions)
 
 
-def find_groups(strictest: float, measured: RunWindows) -> tuple[DirectionGroup, ...]:
-    """Group the directions by where the ramp bracketed their knees. strictest: of the goals."""
-    groups: list[DirectionGroup] = []
-    alone = (_group_of_one(strictest, measured, direction) for direction in measured.plan.directions)
-    for group in sorted(alone, key=lambda group: group.bracket.low):
-        if groups and group.bracketed == groups[-1].bracketed and group.bracket.low < groups[-1].bracket.high:
+def find_groups(strictest: float, measured: RunWindows) -> list[DirectionGroup]:
+    """Group the directions by where the ramp saw their knees. strictest: of the goals."""
+    groups = list[DirectionGroup]()
+    alone = ((seen_by_ramp(strictest, measured, direction), direction) for direction in measured.plan.directions)
+    for seen, *directions in sorted(alone, key=lambda one: one[0].quantile(0.5)):
+        if groups and seen.quantile((1 - STATED) / 2) < groups[-1].seen.quantile((1 + STATED) / 2):
             last = groups.pop()
-            high, guess = max(last.bracket.high, group.bracket.high), min(last.bracket.guess, group.bracket.guess)
-            bracket = Bracket(last.bracket.low, high, guess)
-            group = DirectionGroup((*last.directions, *group.directions), bracket, group.bracketed)
-        groups.append(group)
-    return tuple(groups)
+            seen, directions = Belief.of_lowest((last.seen, seen)), [*last.directions, *directions]
+        groups.append(DirectionGroup(tuple(directions), seen))
+    return groups
 
 
-def _group_of_one(strictest: float, measured: RunWindows, direction: Direction) -> DirectionGroup:
-    """One direction, and where the ramp saw its knee."""
+def seen_by_ramp(strictest: float, measured: RunWindows, direction: Direction) -> Belief:
+    """The direction's knee as the ramp shows it; as likely above the target as not where it shows none."""
     target, path = measured.plan.offer(direction).target_pps, find_path(measured, direction)
     plan = replace(measured.plan, loss_threshold=max(strictest, LOST_IN_RAMP))
     ramp = measured_windows(plan, measured.samples, direction, (Phase.RAMP,), measured.skew_s(direction))
     standing = standing_windows(ramp)
     windows = [path.correct(w) for w in ramp if w.sent and w not in standing]
-    knee = find_knee(plan, windows, plan.step_pps(direction))
-    if knee is None:
-        low = max((w.sent_pps for w in windows if not w.is_bad(plan.loss_threshold)), default=0.0) / target
-        return DirectionGroup((direction,), Bracket(max(low * 0.9, LEAST), 1.0, 1.0), False)
-    high = windows[min(knee.row[0] + 1, len(windows) - 1)].sent_pps / target
-    low = min(knee.last_good_pps / target or high / 16, high * 0.99)
-    bracket = Bracket(low, high, min(max(knee.maximum_pps / target, low), high))
-    return DirectionGroup((direction,), bracket, True)
+    if knee := find_knee(plan, windows, plan.step_pps(direction)):
+        return Belief(knee.belief.rates / target, knee.belief.weights)
+    good = max((w.sent_pps for w in windows if not w.is_bad(plan.loss_threshold)), default=0.0) / target
+    return Belief(np.array([min(0.9 * good, 1.0), 1.0, 2.0]), np.ones(2))
 
 
 def looks_of(
@@ -174,11 +169,11 @@ def _look(window: Window, target_pps: float, most_pps: float, width: float) -> L
     return Look((window,), asked, asked if near else sent, misses(window.asked_pps, most_pps))
 
 
-def seek(goals: Sequence[float], width: float, bracket: Bracket, looks: Sequence[Look]) -> GroupKnees:
+def seek(goals: Sequence[float], width: float, seen: Belief, looks: Sequence[Look]) -> GroupKnees:
     """Find each goal's knee from these looks, and the share to look at next."""
-    knees = tuple(_knee(bracket, goal, looks, width) for goal in goals)
+    knees = tuple(_knee(seen, goal, looks, width) for goal in goals)
     open_ends = [knee.next_share for knee in knees if knee.next_share is not None]
-    rest = min((knee.low for knee in knees if knee.low is not None), default=bracket.low)
+    rest = min((knee.low for knee in knees if knee.low is not None), default=seen.quantile(0.5))
     share = open_ends[len(looks) % len(open_ends)] if open_ends else rest
     # The generator will send as much of what is asked for as it did in the look nearest to it.
     reached = [look for look in looks if not look.unreached]
@@ -187,10 +182,10 @@ def seek(goals: Sequence[float], width: float, bracket: Bracket, looks: Sequence
     return GroupKnees(knees, min(1.0, share / kept), not open_ends)
 
 
-def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
-    tried = [LookResult(look.share, look.lossy(goal)) for look in looks]
-    belief = believe(bracket, tried, width)
-    middle = belief.median
+def _knee(seen: Belief, goal: float, looks: Sequence[Look], width: float) -> GoalKnee:
+    tried = [Flag(look.share, look.lossy(goal)) for look in looks]
+    belief = believe(seen, tried, width)
+    middle = belief.quantile(0.5)
     low, high = _ends(tried, belief, width)
     # The highest rate that can be looked at: the target, or about what a generator sends that falls short of it.
     most = 1.0
@@ -201,8 +196,8 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     next_share: float | None = _next_share(belief, tried, width)
     if low is None or high is None:
         return GoalKnee(goal, middle, low, high, (low, high), 0.0, next_share)
-    steady = all(look.lossy for look in tried if look.share > min(o.share for o in tried if o.lossy))
-    sure = belief.between(low, high)
+    steady = all(look.lossy for look in tried if look.rate > min(o.rate for o in tried if o.lossy))
+    sure = belief.below(high) - belief.below(low)
     if sure >= (STEADY if steady else SURE) and high / low - 1 <= width * 1.001:
         next_share = None
     if steady:
@@ -211,27 +206,28 @@ def _knee(bracket: Bracket, goal: float, looks: Sequence[Look], width: float) ->
     return GoalKnee(goal, middle, low, high, (min(low, least), max(high, most)), STATED, next_share)
 
 
-def _ends(tried: Sequence[LookResult], belief: Belief, width: float) -> tuple[float | None, float | None]:
+def _ends(tried: Sequence[Flag], belief: Belief, width: float) -> tuple[float | None, float | None]:
     """The pair of a good and a lossy rate within the width that most probably holds the knee; else the nearest ones."""
-    middle = belief.median
-    good = sorted((look.share for look in tried if not look.lossy and look.share <= middle), reverse=True)
-    lossy = sorted(look.share for look in tried if look.lossy and look.share >= middle)
+    middle = belief.quantile(0.5)
+    good = sorted((look.rate for look in tried if not look.lossy and look.rate <= middle), reverse=True)
+    lossy = sorted(look.rate for look in tried if look.lossy and look.rate >= middle)
     near = [(low, high) for low in good for high in lossy if high / low - 1 <= width * 1.001]
     if near:
-        return max(near, key=lambda pair: belief.between(*pair))
+        return max(near, key=lambda pair: belief.below(pair[1]) - belief.below(pair[0]))
     return (good[0] if good else None), (lossy[0] if lossy else None)
 
 
-def _next_share(belief: Belief, tried: Sequence[LookResult], width: float) -> float:
+def _next_share(belief: Belief, tried: Sequence[Flag], width: float) -> float:
     """The end of an interval around the median beyond which the knee more probably lies; else the less tried end."""
     step = log(1 + width) / (2 * HALF)
-    at = round(log(min(belief.median, 1.0)) / step)
+    middle = belief.quantile(0.5)
+    at = round(log(min(middle, 1.0)) / step)
     low, high = exp((at - HALF) * step), exp((at + HALF) * step)
     if high >= 1.0:
         low, high = min(low, exp(-2 * HALF * step)), 1.0
     below, above = belief.below(low), 1 - belief.below(high)
     if max(below, above) > (1 - SURE) / 2:
         return low if below >= above else high
-    good = sum(low * (1 - AT_ONCE) <= look.share <= belief.median and not look.lossy for look in tried)
-    lossy = sum(belief.median <= look.share <= high * (1 + AT_ONCE) and look.lossy for look in tried)
+    good = sum(low * (1 - AT_ONCE) <= look.rate <= middle and not look.lossy for look in tried)
+    lossy = sum(middle <= look.rate <= high * (1 + AT_ONCE) and look.lossy for look in tried)
     return low if good <= lossy else high

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -18,7 +18,7 @@ from ..verdict.evidence import STOOD, stalls_of, standing_windows
 from ..verdict.parts import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
 from .analysis import TRIALS_LOWER, next_trial
-from .base import LoadStep, Rates, Stage, Strategy
+from .base import LoadStep, Stage, Strategy
 from .looks import (
     LOST_IN_RAMP,
     PATIENCE,
@@ -30,6 +30,7 @@ from .looks import (
     look_goes_on,
     looks_of,
     seek,
+    seen_by_ramp,
 )
 
 MOST_LOOKS = 36
@@ -101,9 +102,9 @@ class Search(Strategy):
             at_target = last.t_s - begun_s >= self.bracket_s - 1e-6
             # Where nothing comes through the DUT may stand still for a while: higher rates will show it.
             stands = any(w.blank for d in self.directions for w in last_windows(self, history, d, 1))
-            over = at_target or (
-                not stands and all(group.bracketed for group in find_groups(min(self.goals), RunWindows(self, history)))
-            )
+            measured, strictest = RunWindows(self, history), min(self.goals)
+            seen = (seen_by_ramp(strictest, measured, direction) for direction in self.directions)
+            over = at_target or (not stands and all(belief.quantile(0.5) < 1 for belief in seen))
             return self._next_look(history) if over else self._rise(history, begun_s)
         if last.phase is Phase.SEARCH:
             if look_goes_on(self.look_s, self.width, RunWindows(self, history)):
@@ -121,11 +122,7 @@ class Search(Strategy):
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
         share = min(1.0, (until_s - begun_s) / self.bracket_s)
-        return LoadStep(Phase.RAMP, self._rates(dict.fromkeys(self.directions, share)), until_s)
-
-    def _rates(self, shares: Mapping[Direction, float]) -> Rates:
-        """Rates in frames per second for shares of the targets."""
-        return {d: self.offer(d).within(share * self.offer(d).target_pps) for d, share in shares.items()}
+        return LoadStep(Phase.RAMP, self.rates_at(dict.fromkeys(self.directions, share)), until_s)
 
     def _next_look(self, history: Sequence[Sample]) -> LoadStep:
         """Look at the next rates; stop sending when every direction's knees are found."""
@@ -135,7 +132,7 @@ class Search(Strategy):
             return self.drain(history)
         if any(search.stands for search in known.values()):
             return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, trial)
-        rates = self._rates({direction: search.group.next_share for direction, search in known.items()})
+        rates = self.rates_at({direction: search.group.next_share for direction, search in known.items()})
         # Frames of the previous rate must have come back before a look at another one begins.
         settle_s = self.settle_s + max(measured.latency_s(direction) for direction in self.directions)
         length_s = self.look_s if rates == last.asked_pps else settle_s
@@ -224,11 +221,11 @@ def searched(measured: RunWindows, direction: Direction) -> Searched:
     looks = [by for by in every if not any(look.windows[0] in standing[d] for d, look in by.items())]
     joined, own = [Look.join(by.values()) for by in looks], [by[direction] for by in looks]
     together = list(takewhile(lambda look: look.together, joined))
-    knees = seek(plan.goals, plan.width, group.bracket, together)
+    knees = seek(plan.goals, plan.width, group.seen, together)
     if len(group.directions) > 1 and knees.done:
-        knees = seek(plan.goals, plan.width, group.bracket, own[: len(together)])
+        knees = seek(plan.goals, plan.width, group.seen, own[: len(together)])
         if not knees.done:
-            knees = seek(plan.goals, plan.width, group.bracket, own)
+            knees = seek(plan.goals, plan.width, group.seen, own)
     late = [[look.windows[0] for look in by.values()] for by in reversed(every[-PATIENCE:])]
     row = list(takewhile(lambda windows: any(w.lost > STOOD * w.sent for w in windows), late))
     stands = len(row) < PATIENCE and any(w.blank for windows in row for w in windows)

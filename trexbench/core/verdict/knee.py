@@ -14,13 +14,10 @@ from math import log, pi, sqrt
 from statistics import fmean, median, variance
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..load.plan import Plan
 from ..load.windows import Window, near_blanks
-from .belief import flag_chance
-
-Array = NDArray[np.float64]
+from .belief import Array, Belief, Flag, chance
 
 LOOKED = 15
 """Windows from which the knee is estimated, from the first bad one on; and the fewest in a hold that show slow
@@ -48,10 +45,21 @@ class Knee:
     """Start of one direction's sustained loss; rates in frames per second."""
 
     row: range  # indexes of the windows that show the loss (find_loss)
-    maximum_pps: float  # the best estimate
-    interval_pps: tuple[float, float]  # low and high, between which the knee lies in 95 of 100 runs
+    belief: Belief
     last_good_pps: float  # offered in the window before the loss
     first_bad_pps: float  # offered in the first window of the loss
+
+    @property
+    def maximum_pps(self) -> float:
+        """The best estimate."""
+        return self.belief.quantile(0.5) if self.last_good_pps else 0.0
+
+    @property
+    def interval_pps(self) -> tuple[float, float]:
+        """Low and high, between which the knee lies in 95 of 100 runs."""
+        if not self.last_good_pps:
+            return 0.0, self.first_bad_pps
+        return self.belief.quantile(0.025), self.belief.quantile(0.975)
 
 
 def find_knee(plan: Plan, windows: Sequence[Window], step_pps: float) -> Knee | None:
@@ -71,9 +79,8 @@ def find_knee(plan: Plan, windows: Sequence[Window], step_pps: float) -> Knee | 
         return None
     index, first = row[0], windows[row[0]].sent_pps
     if index == 0:
-        return Knee(row, 0.0, (0.0, first), 0.0, first)
-    low, middle, high = _spread(plan, windows, step_pps, index)
-    return Knee(row, middle, (low, high), windows[index - 1].sent_pps, first)
+        return Knee(row, Belief(np.array([0.0, first]), np.ones(1)), 0.0, first)
+    return Knee(row, _belief(plan, windows, step_pps, index), windows[index - 1].sent_pps, first)
 
 
 def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
@@ -130,8 +137,8 @@ def _carried(window: Window) -> float:
     return window.sent_pps * (1 - window.skew / window.sent)
 
 
-def _spread(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) -> tuple[float, float, float]:
-    """The rates below which the knee lies with 2.5, 50 and 97.5 %. index: of the first bad window."""
+def _belief(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) -> Belief:
+    """The knee as the windows show it. index: of the first bad one."""
     unit, threshold = windows[index].sent_pps, plan.loss_threshold
     good = max((_carried(w) for w in windows[:index] if w.sent_pps <= unit), default=0.0) / unit
     step = max(1 - good, step_pps / 5 / unit)
@@ -146,18 +153,16 @@ def _spread(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) 
     offered = np.array([w.sent_pps for w in past]) / unit
     received = np.array([w.received_pps + w.sent_pps * w.pending / w.sent for w in past]) / unit
     density = _knee_density(offered, received, rates, good, 1 - threshold)
-    width = SCATTERS[:, None] / 1.7  # the logistic function rises as a normal distribution does
+    flags = list[Flag]()
     for i, w in enumerate(seen):
         if not edges[0] <= w.sent_pps / unit <= edges[-1]:
             continue
         if w.is_bad(threshold):
-            says = BAD_SAY if i >= index else 1.0
-            density *= flag_chance((w.sent_pps / unit + rise - rates) / width) ** says
+            flags.append(Flag(w.sent_pps / unit + rise, True, BAD_SAY if i >= index else 1.0))
         elif w.excess(threshold) <= 0:
-            density *= flag_chance((rates - _carried(w) / unit) / width)
-    sums = np.concatenate([[0.0], np.cumsum(density.sum(axis=0))])
-    low, middle, high = (float(np.interp(share * sums[-1], sums, edges)) * unit for share in (0.025, 0.5, 0.975))
-    return low, middle, high
+            flags.append(Flag(_carried(w) / unit, False))
+    # The logistic function rises as a normal distribution of 1.7 times the width does.
+    return Belief(edges * unit, (density * chance(flags, rates, SCATTERS / 1.7)).sum(axis=0))
 
 
 @dataclass(frozen=True)
