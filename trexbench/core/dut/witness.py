@@ -29,7 +29,7 @@ def find_twice(measured: RunWindows, direction: Direction, gone: int | None, rec
     path = find_path(measured, direction)
     if gone is None or received <= gone or not path.extra:
         return 0
-    windows = find_evidence(measured, direction).sending
+    windows = find_evidence(measured, direction).windows
     row = find_loss(measured.plan, windows)
     below = windows[: row[0]] if row else windows
     sent = sum(w.sent for w in below)
@@ -77,7 +77,7 @@ def _clear_dut(measured: RunWindows, result: DirectionResult, losses: LossReport
 def _usual_loss(measured: RunWindows, result: DirectionResult) -> float:
     """Return the share lost before the loss that counts, by sums: what its windows' ends may hide counts as lost."""
     evidence, end_s = find_evidence(measured, result.direction), result.saturated_at_s
-    before = [w for w in evidence.sending if end_s is not None and w.end_s <= end_s]
+    before = [w for w in evidence.windows if end_s is not None and w.end_s <= end_s]
     good = {w.begin_s for w in before if not w.is_bad(measured.plan.loss_threshold)}
     raw = [w for w in measured.sending(result.direction) if w.begin_s in good]
     share = (sum(w.lost for w in raw) + raw[-1].skew) / sum(w.sent for w in raw) if raw else 0.0

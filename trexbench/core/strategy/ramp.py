@@ -75,7 +75,8 @@ class Ramp(Strategy):
             return step
         if last.phase is Phase.WARMUP:
             step = self.begin(Phase.RAMP, history, {})
-            return LoadStep(Phase.RAMP, self._rates_at((step.until_s - last.t_s) / self.ramp_s), step.until_s)
+            share = (step.until_s - last.t_s) / self.ramp_s
+            return LoadStep(Phase.RAMP, self.rates_at(dict.fromkeys(self.directions, share)), step.until_s)
         if last.phase is Phase.RAMP and self.hold_s:
             return self.begin(Phase.HOLD, history, self.targets(), last.trial)
         if last.phase in (Phase.RAMP, Phase.HOLD):
@@ -90,7 +91,7 @@ class Ramp(Strategy):
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """Find the knee; without one, the rate carried without loss, and what limited it."""
         evidence = find_evidence(history, direction)
-        windows = evidence.sending
+        windows = evidence.windows
         knee = find_knee(self, windows, self.step_pps(direction))
         if knee is None:
             return self._unsaturated(windows, evidence.path.lost)
@@ -142,15 +143,11 @@ class Ramp(Strategy):
         if until_s is None:
             return None
         share = (skipped_s + until_s - begun_s) / self.ramp_s
-        return LoadStep(Phase.RAMP, self._rates_at(share), until_s, trial)
+        return LoadStep(Phase.RAMP, self.rates_at(dict.fromkeys(self.directions, share)), until_s, trial)
 
     def _share(self, rates: Rates) -> float:
         """The share of the targets that a ramp offers with these rates."""
         return max(pps / self.offer(direction).target_pps for direction, pps in rates.items())
-
-    def _rates_at(self, share: float) -> Rates:
-        """Rates in frames per second for this share of every target."""
-        return {offer.direction: offer.within(share * offer.target_pps) for offer in self.offers}
 
     def _recheck(self, history: Sequence[Sample], number: int) -> LoadStep | None:
         """Hold the rates at which loss set in once more; None where none is left to check.
@@ -222,7 +219,7 @@ class Ramp(Strategy):
         Loss that does not grow with the rate may be the path's; earlier loss, and a DUT that forwards nothing, may be
         a stall.
         """
-        windows, verdict = find_evidence(measured, direction).sending, self.conclude(measured, direction)
+        windows, verdict = find_evidence(measured, direction).windows, self.conclude(measured, direction)
         first = next((w for w in windows if w.begin_s == verdict.saturated_at_s), None)
         if first is None:
             return False

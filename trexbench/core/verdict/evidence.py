@@ -37,17 +37,12 @@ class Recheck:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One direction's windows for the verdict, in order and as on a sound path; and what was set aside."""
+    """One direction's windows that sent something, in order and as on a sound path; and what was set aside."""
 
     windows: Sequence[Window]
     stalls: tuple[Stall, ...] = ()
     cut_short: Window | None = None  # the first of a stall that the ramp did not outlast: higher rates are unknown
     path: FramePath = SOUND
-
-    @property
-    def sending(self) -> Sequence[Window]:
-        """The windows in which something was sent."""
-        return [w for w in self.windows if w.sent]
 
 
 @once
@@ -66,9 +61,7 @@ def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
         if lost[-1].end_s >= end_s and cut_short is None:
             cut_short = first
         del windows[row[0] : row[0] + len(lost)]
-    silent = [window for window in measured.judged(direction) if not window.sent]
-    counted = sorted([*windows, *silent], key=lambda w: w.begin_s)
-    return Evidence(counted, tuple(stalls), cut_short, path)
+    return Evidence(windows, tuple(stalls), cut_short, path)
 
 
 def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:

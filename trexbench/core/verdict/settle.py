@@ -75,10 +75,9 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         return verdict
     carried = (1 - find_evidence(measured, direction).path.lost) * (1 - measured.plan.loss_threshold)
     confirmed = max((trial.offered_pps for trial in trials if trial.passed), default=0.0)
-    failed = [trial for trial in trials if not trial.passed and trial.received < carried * trial.sent]
-    held = [find_held(measured.samples, direction, CONFIRM_PHASES, trial.number).window for trial in failed]
-    blamed = [blame(measured.plan, [window])[0] for window in held]
-    failed = [trial for trial, limit in zip(failed, blamed, strict=True) if limit is not Limit.GENERATOR_RX]
+    held = {t: find_held(measured.samples, direction, CONFIRM_PHASES, t.number).window for t in trials if not t.passed}
+    failed = [t for t, w in held.items() if t.received < carried * t.sent]
+    failed = [t for t in failed if blame(measured.plan, [held[t]])[0] is not Limit.GENERATOR_RX]
     reason = _came_late(measured, direction, verdict)
     if not confirmed:
         reason = reason or _lost_less(measured, direction, verdict, failed) or _none_without_loss(measured, failed)
@@ -90,16 +89,17 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     elif failed and failed[0] is trials[0]:
         # The lowest rate that came through in a failed trial; in the hold, too, where no trial passed.
         came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
-        hold = [w.received_pps for w in find_evidence(measured, direction).sending if w.phase is Phase.HOLD]
+        hold = [w.received_pps for w in find_evidence(measured, direction).windows if w.phase is Phase.HOLD]
         if hold and not confirmed:
             came = min(came, median(hold) / carried)
     else:
         return verdict
     maximum = max(confirmed, min(verdict.maximum_pps, came))
     low = confirmed or maximum * (1 - measured.plan.loss_threshold)
-    passed = next((t for t in trials if t.passed and t.sent and t.offered_pps == confirmed), None)
-    came_low = passed.received / passed.sent * passed.offered_pps if passed else None
-    goals = tuple(replace(goal, maximum_pps=maximum, low_pps=low, received_pps=came_low) for goal in verdict.goals[:1])
+    came_low = next(
+        (t.received / t.sent * t.offered_pps for t in trials if t.passed and t.offered_pps == confirmed), None
+    )
+    goals = [replace(goal, maximum_pps=maximum, low_pps=low, received_pps=came_low) for goal in verdict.goals[:1]]
     lowered = replace(verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None)
     return replace(lowered, goals=(*goals, *verdict.goals[1:]))
 
@@ -110,7 +110,7 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
     drained = next((sample for sample in reversed(samples) if sample.phase is Phase.DRAIN), None)
     if drained is None or verdict.saturated_at_s is None:
         return ""
-    after = [window for window in evidence.sending if window.begin_s >= verdict.saturated_at_s]
+    after = [window for window in evidence.windows if window.begin_s >= verdict.saturated_at_s]
     claimed = sum(window.lost for window in after if window.is_bad(measured.plan.loss_threshold))
     whole, path = build_window(direction, (samples[0], drained)), evidence.path
     missing = whole.sent * (1 - path.lost) * (1 + path.extra) - whole.received
@@ -140,7 +140,7 @@ def _lost_less(measured: RunWindows, direction: Direction, verdict: Verdict, fai
 
     failed: trials. Without any, the first loss of a ramp that found no good rate is judged.
     """
-    windows = find_evidence(measured, direction).sending
+    windows = find_evidence(measured, direction).windows
     lossy = [(trial.offered_pps, trial.loss or 0.0) for trial in failed]
     if not lossy and not verdict.last_good_pps:
         lossy = [(w.sent_pps, w.lost / w.sent) for w in windows if w.begin_s == verdict.saturated_at_s]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..load.plan import Plan
 from ..load.sample import CONFIRM_PHASES, Phase
-from ..load.windows import MEASURED_PHASES, RunWindows, Window, find_spans
+from ..load.windows import MEASURED_PHASES, RunWindows, Window, measured_windows
 from ..units import format_pps, format_share
 from .blame import BLAME_SHARE, misses
 from .evidence import Evidence, find_evidence
@@ -21,48 +21,50 @@ TAKEN_SHARE = 0.05
 may be missing of the rate."""
 
 
+Words = tuple[str, str]
+"""A warning's code and text, without the direction's name."""
+
+
 def find_warnings(
     measured: RunWindows, results: Sequence[DirectionResult], stalls: Sequence[Stall]
 ) -> Iterator[RunWarning]:
     """Yield all warnings, in the order of the directions."""
-    plan, samples, ports = measured.plan, measured.samples, measured.plan.tx_ports
+    plan, samples = measured.plan, measured.samples
     for result in results:
         own = [stall for stall in stalls if stall.direction == result.direction]
-        for warning in _direction_warnings(measured, result, own):
-            yield RunWarning(warning.code, f"{result.direction}: {warning.text}")
-    read = [(s.reading, [s.reading.ports[port] for port in ports]) for s in samples]
-    if any(whole.queue_full is None and None in [port.queue_full for port in senders] for whole, senders in read):
+        for code, text in _direction_warnings(measured, result, own):
+            yield RunWarning(code, f"{result.direction}: {text}")
+    read = [(s.reading.queue_full, s.reading.ports[port]) for s in samples for port in plan.tx_ports]
+    if any(queue_full is port.queue_full is None for queue_full, port in read):
         yield RunWarning("no-queue-full", "the generator did not report queue_full: its limit may go unseen")
-    if any(port.cpu_percent is None for _, senders in read for port in senders):
+    if any(port.cpu_percent is None for _, port in read):
         yield RunWarning("no-cpu", "the generator did not report its CPU load: its limit may go unseen")
     for before, after in pairwise(samples):
         if after.phase in (*MEASURED_PHASES, Phase.SEARCH) and after.t_s - before.t_s > plan.gap_s:
             text = f"no sample was taken from {before.t_s:.1f} to {after.t_s:.1f} s: that time is left out"
             yield RunWarning("gap", text)
-    for result in results:
-        yield from _core_warnings(measured, result)
 
 
-def _direction_warnings(measured: RunWindows, result: DirectionResult, stalls: Sequence[Stall]) -> Iterator[RunWarning]:
-    """Yield a direction's warnings but for those about the lab's cores; the caller names it in their texts."""
-    plan, evidence = measured.plan, find_evidence(measured, result.direction)
+def _direction_warnings(measured: RunWindows, result: DirectionResult, stalls: Sequence[Stall]) -> Iterator[Words]:
+    evidence = find_evidence(measured, result.direction)
     for stall in stalls:
         if stall.nothing_forwarded:
             when, why = f"a stall of {stall.length_s:.1f} s at {stall.begin_s:.1f} s", "nothing was forwarded"
-            yield RunWarning("stall", f"{when}: {why}; it did not last, and the rate was carried later")
+            yield "stall", f"{when}: {why}; it did not last, and the rate was carried later"
         else:
             when = f"{stall.begin_s:.1f} to {stall.begin_s + stall.length_s:.1f} s are left out"
             why = f"{format_share(stall.lost / stall.sent)} was lost, but its first bad rate was carried later"
-            yield RunWarning("repeated", f"{when}: {why}")
-    yield from _path_warnings(plan, evidence)
-    yield from _window_warnings(plan, evidence.windows, result)
-    yield from _sender_warnings(evidence.windows)
+            yield "repeated", f"{when}: {why}"
+    yield from _path_warnings(measured.plan, evidence)
+    yield from _window_warnings(measured, evidence.windows, result)
+    yield from _sender_warnings(measured.judged(result.direction))
     if not evidence.path.extra:
         yield from _foreign_warnings(measured, result)
     yield from _trial_warnings(measured, result)
+    yield from _core_warnings(measured, result)
 
 
-def _core_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
+def _core_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[Words]:
     """Report time that others took of a lab's cores while the verdict was decided: it may be the machine's limit."""
     plan, at_s = measured.plan, result.saturated_at_s
     if at_s is None:  # no loss made the verdict
@@ -78,61 +80,59 @@ def _core_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[Ru
         return
     (begin_s, first), (end_s, last) = before[-1], after[0]
     for role in (role for role in first if role in last):
-        when = f"from {begin_s:.0f} to {end_s:.0f} s, which decide the verdict"
         for code, who, taken_s in (
             ("stolen-time", "the hypervisor", last[role].stolen_s - first[role].stolen_s),
             ("foreign-load", "programs that have no part in the test", last[role].foreign_s - first[role].foreign_s),
         ):
             if (share := taken_s / (end_s - begin_s)) > TAKEN_SHARE:
-                text = f"{who} took {format_share(share)} of the {role}'s core {when}"
-                yield RunWarning(code, f"{result.direction}: {text}")
+                when = f"from {begin_s:.0f} to {end_s:.0f} s, which decide the verdict"
+                yield code, f"{who} took {format_share(share)} of the {role}'s core {when}"
 
 
-def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[RunWarning]:
+def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[Words]:
     """Report what happened to frames at every rate."""
     path = evidence.path
-    rates = [w.sent_pps for w in evidence.sending if not w.is_bad(plan.loss_threshold)]
-    if not rates or not (path.lost or path.extra):
+    rates = [w.sent_pps for w in evidence.windows if not w.is_bad(plan.loss_threshold)]
+    if not rates:
         return
     where = f"at every rate from {format_pps(min(rates))} to {format_pps(max(rates))}"
     if path.lost:
         text = f"{format_share(path.lost)} of the frames were lost {where}: a path that loses, not a limit"
-        limit = f"{100 * plan.loss_threshold:g} %"
-        none = f"; by RFC 2544 its throughput, at a loss of at most {limit}, is 0"
-        yield RunWarning("lossy-path", text + (none if path.lost > plan.loss_threshold else ""))
+        none = f"; by RFC 2544 its throughput, at a loss of at most {100 * plan.loss_threshold:g} %, is 0"
+        yield "lossy-path", text + (none if path.lost > plan.loss_threshold else "")
     if path.extra:
         extra = format_share(path.extra)
-        text = f"{extra} more frames came back than were sent {where}: frames come twice; the knee may be up to "
-        yield RunWarning("duplicates", f"{text}{extra} too high")
+        text = f"{extra} more frames came back than were sent {where}: frames come twice"
+        yield "duplicates", f"{text}; the knee may be up to {extra} too high"
 
 
-def _window_warnings(plan: Plan, windows: Sequence[Window], result: DirectionResult) -> Iterator[RunWarning]:
-    end = result.saturated_at_s
+def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: DirectionResult) -> Iterator[Words]:
+    plan, end = measured.plan, result.saturated_at_s
     before = [w for w in windows if end is None or w.begin_s < end]
     bad = [w for w in before if w.is_bad(plan.loss_threshold)]
     if bad:
         share = sum(w.lost for w in bad) / sum(w.sent for w in before)
         text = f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all), but it did not last"
-        yield RunWarning("transient-loss", text)
+        yield "transient-loss", text
     nothing_good = bool(windows) and windows[0].begin_s == end and not result.last_good_pps  # of a search, either
     if plan.seeks_knee and result.limit is Limit.DUT and nothing_good:
-        yield RunWarning("bad-from-start", "lossy from the first window on: this ramp found no good rate")
+        yield "bad-from-start", "lossy from the first window on: this ramp found no good rate"
     if plan.seeks_knee and end is not None:  # sustained loss may yet have ended at a higher rate
-        after = [w for w in windows if w.sent and w.begin_s >= end]
+        after = [w for w in windows if w.begin_s >= end]
         good = [w.excess(plan.loss_threshold) <= 0 for w in after]
         if (first := find_sustained(good, plan.windows)) is not None:
-            best = max(w.sent_pps for w, kept in zip(after[first:], good[first:], strict=True) if kept)
-            text = f"the loss ended by itself; later up to {format_pps(best)} were carried"
-            yield RunWarning("recovered", f"{text} with loss <= {100 * plan.loss_threshold:g} %")
+            best = format_pps(max(w.sent_pps for w in after[first:] if w.excess(plan.loss_threshold) <= 0))
+            limit = f"{100 * plan.loss_threshold:g} %"
+            yield "recovered", f"the loss ended by itself; later up to {best} were carried with loss <= {limit}"
     # It counts where the generator fell behind by more than the next rate change explains.
     step_pps = plan.step_pps(result.direction)
+    before = [w for w in measured.judged(result.direction) if end is None or w.begin_s < end]
     short = [w for w in before if misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps]
     if short and result.limit is not Limit.GENERATOR_TX:
-        text = f"in {len(short)} of {len(before)} windows the generator sent less than was asked"
-        yield RunWarning("generator-gaps", text)
+        yield "generator-gaps", f"in {len(short)} of {len(before)} windows the generator sent less than was asked"
 
 
-def _sender_warnings(windows: Sequence[Window]) -> Iterator[RunWarning]:
+def _sender_warnings(windows: Sequence[Window]) -> Iterator[Words]:
     """Report windows in which others had the sender's core and it sent less than asked, or more in the next one."""
     held_up_s = {
         w: max(w.held_up_s, before.held_up_s if w.sent_pps > w.asked_pps else 0.0)
@@ -144,33 +144,29 @@ def _sender_warnings(windows: Sequence[Window]) -> Iterator[RunWarning]:
         longest_ms = 1e3 * max(held_up_s[w] for w in missed)
         text = f"in {len(missed)} of {len(windows)} windows others had the sender's core (at most {longest_ms:.0f} ms)"
         most = format_share(max(off[w] for w in missed))
-        yield RunWarning("sender-held-up", f"{text}: what it sent is off by up to {most}")
+        yield "sender-held-up", f"{text}: what it sent is off by up to {most}"
 
 
-def _foreign_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
+def _foreign_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[Words]:
     """Report that clearly more was received than sent, in several windows: one may show an emptying queue or skew."""
-    plan, samples, (tx, rx) = measured.plan, measured.samples, result.direction
-    sent, received = [s.reading.ports[tx].opackets for s in samples], [s.reading.ports[rx].ipackets for s in samples]
-    spans = find_spans(plan, samples, result.direction, SEEN_PHASES)
-    flags = [misses(received[b] - received[a], sent[b] - sent[a]) for a, b in spans]
+    plan, windows = measured.plan, measured_windows(measured.plan, measured.samples, result.direction, SEEN_PHASES)
     more = result.received > (1 + plan.loss_threshold) * result.sent
-    if more or find_sustained(flags, plan.windows) is not None:
-        text = f"more frames came back than were sent: something else sends to port {rx}"
-        yield RunWarning("foreign-frames", text)
+    if more or find_sustained([misses(w.received, w.sent) for w in windows], plan.windows) is not None:
+        where = f"port {result.direction.rx}"
+        yield "foreign-frames", f"more frames came back than were sent: something else sends to {where}"
 
 
-def _trial_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
+def _trial_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[Words]:
     if result.limit not in (Limit.DUT, Limit.UNKNOWN) or not result.trials:
         return
     held, first = "held again to confirm it,", result.trials[0]
     if first.passed:
         asked_pps = find_held(measured.samples, result.direction, CONFIRM_PHASES, first.number).offered_pps
         if misses(asked_pps, first.offered_pps):
-            sent = f"the generator sent {format_pps(first.offered_pps)} of {format_pps(asked_pps)}"
-            yield RunWarning("confirmed-lower", f"{held} {sent}")
+            sent, asked = format_pps(first.offered_pps), format_pps(asked_pps)
+            yield "confirmed-lower", f"{held} the generator sent {sent} of {asked}"
     elif result.confirmed_pps is None:
         lowest = format_pps(min(t.offered_pps for t in result.trials))
-        yield RunWarning("not-confirmed", f"{held} no rate down to {lowest} passed")
+        yield "not-confirmed", f"{held} no rate down to {lowest} passed"
     else:
-        most = format_pps(result.confirmed_pps)
-        yield RunWarning("confirmed-lower", f"{held} only {most} stayed within the loss threshold")
+        yield "confirmed-lower", f"{held} only {format_pps(result.confirmed_pps)} stayed within the loss threshold"
