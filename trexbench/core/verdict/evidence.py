@@ -94,11 +94,15 @@ def _lossy_row(plan: Plan, windows: Sequence[Window], least: int) -> Iterator[Wi
 
 def standing_windows(windows: Sequence[Window]) -> list[Window]:
     """Windows in which the DUT may have stood still: at such a rate or a higher one it forwarded frames later."""
+
+    def forwarded(later: Window, window: Window) -> bool:
+        return later.lost < STOOD * later.sent or (window.blank and not later.blank)
+
     return [
         window
         for at, window in enumerate(windows)
         if window.lost > STOOD * window.sent
-        and any(w.asked_pps >= window.asked_pps and w.lost < STOOD * w.sent for w in windows[at + 1 :])
+        and any(w.asked_pps >= window.asked_pps and forwarded(w, window) for w in windows[at + 1 :])
     ]
 
 

@@ -114,8 +114,11 @@ def _constant_share(windows: Sequence[Window], warm: Window | None) -> float | N
 def _agreed_share(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | None:
     middle = median_low(row.share for row in rows)
     agreeing = [row for row in rows if row.is_like(middle)]
-    whole = _Row(sum(row.missing for row in agreeing), sum(row.sent for row in agreeing))
+    half = len(agreeing) // 2
+    low, high, whole = map(_Row.total, (agreeing[:half], agreeing[half:], agreeing))
     if middle >= 1 or len(agreeing) < max(2, len(rows) - 2) or abs(whole.missing) < fewest:  # 1: a cable was pulled
+        return None
+    if not low.is_like(high.share):  # the share grows with the rate; rows of few frames are alike by chance
         return None
     if warm is not None and not _Row(warm.lost, warm.sent).is_like(whole.share):
         return None
@@ -127,6 +130,10 @@ class _Row(NamedTuple):
 
     missing: float
     sent: int
+
+    @classmethod
+    def total(cls, rows: Sequence[_Row]) -> _Row:
+        return cls(sum(row.missing for row in rows), sum(row.sent for row in rows))
 
     @property
     def share(self) -> float:
