@@ -46,6 +46,8 @@ class ArpSender(FakeEngine):
 
 
 class Bench:
+    timeout_s = 30.0
+
     def __init__(self, ports: int = 2, **engine: Any) -> None:
         self.clock = HeldClock()
         self.engine = ArpSender(ports, clock=self.clock.now, **engine)
@@ -53,7 +55,7 @@ class Bench:
 
     @property
     def endpoint(self) -> ServerAddress:
-        return ServerAddress("127.0.0.1", self.server.rpc_port, self.server.pub_port, timeout_s=30.0)
+        return ServerAddress("127.0.0.1", self.server.rpc_port, self.server.pub_port, timeout_s=self.timeout_s)
 
     def connect(self, ports: tuple[int, ...] = (0, 1), **options: Any) -> Any:
         return connect(self.endpoint, ports, self.clock, guarded=False, **options)
@@ -237,6 +239,7 @@ def test_a_server_that_was_restarted_is_not_somebody_elses(bench: Bench) -> None
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> None:
     bench = Bench()
+    bench.timeout_s = 1.0
     bench.server = FaultyServer(bench.engine, clock=bench.clock.now, faults=["hang@1s" if hangs else "die@1s"])
     said = "it listens, but hangs" if hangs else r"\(Connection refused\): it ended or cannot be reached"
     with bench.server, bench.connect() as generator:
@@ -252,6 +255,7 @@ def test_a_server_that_is_lost_is_said_once_and_waited_for_once(hangs: bool) -> 
 
 def test_a_reading_or_a_rate_whose_answer_is_lost_is_asked_for_again_and_another_change_is_sent_once() -> None:
     bench = Bench()
+    bench.timeout_s = 1.0
     bench.server = FaultyServer(bench.engine, clock=bench.clock.now, faults=["drop@1s", "drop@3s", "drop@5s"])
     with bench.server, bench.connect() as generator:
         generator.load(BENCH, VAR2, (0, 1))
