@@ -28,7 +28,7 @@ Values = NDArray[np.float64]
 
 FIRST_NIGHTS, ASSUMED = 5, 3
 """Fewest nights before a change that show a DUT's noise; weight, in nights, of the noise assumed beforehand (half the
-smallest effect); fixed by the false alarms of young histories of figures in coarse steps."""
+smallest effect), where it raises theirs; fixed by the false alarms of young histories of figures in coarse steps."""
 BASELINE, LATELY = 60, 2 * FIRST_NIGHTS
 """Most nights by which a change is judged: before it (fixed by steps found), and since it, which is also the weight of
 the noise that a new level inherits (fixed by false alarms where a night is like the one before, and by recoveries)."""
@@ -166,7 +166,10 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     if changes:
         levels = [_level_of(part, changes[-1].noise, LATELY) for part in parts]
     else:
-        levels = [_level_of(part, float(smallest.of(median(part))) / 2, ASSUMED) for part in parts]
+        levels = [*map(_level_of, parts)]
+        for at, half in enumerate([float(smallest.of(level.mean)) / 2 for level in levels]):
+            if levels[at].noise < half:
+                levels[at] = _level_of(parts[at], half, ASSUMED)
     of_night = np.minimum(np.arange(size - 1), len(levels) - 1)
     columns, since = _Level(*np.asarray(levels)[of_night].T[:, :, None]), np.arange(1, LATELY + 1)
     nights = np.concatenate([history[start + 1 :], np.full(LATELY - 1, np.nan)])
