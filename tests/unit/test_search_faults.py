@@ -110,7 +110,7 @@ def test_frames_that_come_twice_widen_the_interval_and_are_told(share: float) ->
     knee = CAPACITY * 1.001  # where 0.1 % is lost
     assert (one.low_pps or 0) <= knee <= (one.high_pps or 0) and one.maximum_pps > knee
     assert one.goals[0].low_pps == one.low_pps and codes(analysis) == ["duplicates"]
-    assert f"the knee may be up to {format_share(share)} too high" in analysis.warnings[0].text
+    assert f"the throughput may be up to {format_share(share)} too high" in analysis.warnings[0].text
 
 
 def test_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut() -> None:

@@ -521,7 +521,7 @@ def test_case_7_duplicates_widen_the_interval(share: float, stops: bool) -> None
     assert share < 0.005 or one.maximum_pps > CAPACITY * (1 + share / 2), "it is too high indeed"
     assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps + share * CAPACITY, rel=0.15)
     assert codes(analysis)[0] == "duplicates" and "foreign-frames" not in codes(analysis)
-    assert f"the knee may be up to {format_share(share)} too high" in analysis.warnings[0].text
+    assert f"the throughput may be up to {format_share(share)} too high" in analysis.warnings[0].text
 
 
 @pytest.mark.parametrize("stops", [True, False])

@@ -103,7 +103,7 @@ def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[Words]:
     if path.extra:
         extra = format_share(path.extra)
         text = f"{extra} more frames came back than were sent {where}: frames come twice"
-        yield "duplicates", f"{text}; the knee may be up to {extra} too high"
+        yield "duplicates", f"{text}; the throughput may be up to {extra} too high"
 
 
 def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: DirectionResult) -> Iterator[Words]:

@@ -46,7 +46,7 @@ def ramp_figure(report: Report, looks: Looks) -> PlotFigure:
                     lines += _ramp_lines(past, look, f"{one.night}, {one.words}", cell, one)
     limit = max((100 * one.loss_threshold for one in report.curves), default=0.0)
     loss = PlotAxis("loss, %", LOSS_TICKS, (LOSS_FLOOR / 1.4, 140.0), switch="log", limit=limit or None)
-    keys = (KNEE, "knee, with its interval"), (BOUND, "at least: the DUT was not the limit")
+    keys = (KNEE, "throughput, with its interval"), (BOUND, "at least: the DUT was not the limit")
     more: dict[str, Any] = {"follows": "cells", "below": (loss,), "keys": keys, "cells": True, "diagonal": "no loss"}
     return PlotFigure(PlotAxis(titles=OFFERED), PlotAxis(titles=RECEIVED), lines, **more)
 

@@ -160,8 +160,8 @@ def _mark_verdict(axes: Axes, result: RunResult, one: DirectionResult, top: floa
     if one.limit is Limit.DUT and one.first_bad_pps is not None:
         good, low, high = one.maximum_pps, one.low_pps or 0.0, one.high_pps or one.maximum_pps
         area: dict[str, Any] = {"color": RED, "alpha": 0.25, "linewidth": 0, "zorder": 1}
-        axes.axvspan(low, high, 0, min(1.0, high / top), label="knee within", **area)
-        axes.vlines(good, 0, good, color=RED, linewidth=1.4, label=typeset(f"knee {rate_words(one)}"), zorder=2)
+        axes.axvspan(low, high, 0, min(1.0, high / top), label="interval", **area)
+        axes.vlines(good, 0, good, color=RED, linewidth=1.4, label=typeset(f"throughput {rate_words(one)}"), zorder=2)
         if one.confirmed_pps:
             point = [one.confirmed_pps]
             name = f"confirmed {format_pps(one.confirmed_pps)}"
