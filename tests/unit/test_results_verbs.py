@@ -161,9 +161,9 @@ def test_only_what_is_old_goes_with_its_pictures_and_only_when_said() -> None:
     store(2)
     kept = [*files()]
     out, err = said("results", "prune", "--before", "2026-03-02")
-    assert "5 files would be removed" in err and files() == kept and len(out.splitlines()) == 5
+    assert "6 files would be removed" in err and files() == kept and len(out.splitlines()) == 6
     out, err = said("results", "prune", "--before", "2026-03-02", "--yes")
-    assert "5 files removed" in err
+    assert "6 files removed" in err
     assert [Path(one).name for one in files()] == ["notes.txt", "120000-var2-64b-uni.json"]
     (old.parent / "notes.txt").unlink()
     assert "0 files removed" in said("results", "prune", "--before", "2026-03-02", "--yes")[1]

@@ -51,8 +51,8 @@ def test_a_bench_of_a_shipped_twin_measures_on_its_own_clock() -> None:
 
 
 def test_a_seed_makes_the_same_run_again_and_another_another() -> None:
-    one, again, other = (bench("raspberry-pi", seed=seed).flow(Leg(F), TcpPlan((Leg(F),), time_s=4),
-                         lambda host, reading: None, False) for seed in (7, 7, 8))  # fmt: skip
+    plan = TcpPlan((Leg(F),), time_s=4)
+    one, again, other = (bench("raspberry-pi", seed=seed).flow(Leg(F), plan, print, None) for seed in (7, 7, 8))
     assert one == again != other
 
 
