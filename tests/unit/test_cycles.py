@@ -175,6 +175,7 @@ def test_what_was_missing_is_told() -> None:
         ({}, {"power_w": 20.0}, 20.0),
         ({"energy_j": 100.0, "power_w": 1.0}, {"energy_j": 252.0, "power_w": 1.0}, 19.0),
         ({"energy_j": 252.0}, {"energy_j": 100.0}, None),
+        ({"energy_j": 252.0, "power_w": 18.0}, {"energy_j": 252.0, "power_w": 20.0}, 19.0),
         ({}, {}, None),
     ],
 )

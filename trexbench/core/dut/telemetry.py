@@ -132,8 +132,10 @@ def mean_power(readings: Sequence[DutReading]) -> float | None:
     """Return the DUT's mean power over the readings, in W: by its energy counter, else the mean of the readings."""
     seen = [(r.t_s if r.observation.at_s is None else r.observation.at_s, r.observation) for r in readings]
     total = [(at_s, observation.energy_j) for at_s, observation in seen if observation.energy_j is not None]
-    if len(total) > 1 and total[-1][0] > total[0][0] and all(b[1] >= a[1] for a, b in pairwise(total)):
-        return (total[-1][1] - total[0][1]) / (total[-1][0] - total[0][0])
+    span_s, energy_j = (total[-1][0] - total[0][0], total[-1][1] - total[0][1]) if total else (0.0, 0.0)
+    # A counter that stands still has not been renewed meanwhile, and one that falls began anew.
+    if span_s > 0 and energy_j > 0 and all(b[1] >= a[1] for a, b in pairwise(total)):
+        return energy_j / span_s
     return of_known(fmean, (observation.power_w for _, observation in seen))
 
 
