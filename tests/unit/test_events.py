@@ -100,7 +100,7 @@ SENTENCES = [
     (Judgement((found(kind=Kind.INSUFFICIENT),), 0),
      "1 cell measured; too early to judge: needs 7 nights, has 3"),
     (judged(found(kind=Kind.INSUFFICIENT), steady=STEADY),
-     "3 cells as usual; 1 not judged yet: needs 7 nights, has 3"),
+     "3 cells as usual; 1 cell not judged yet: needs 7 nights, has 3"),
     (Judgement((), 0), "Nothing was measured yet"),
     (judge_rows([make_row(status="incomplete")]),
      "No run has a figure yet: vpp 64b uni on 20 November: incomplete"),

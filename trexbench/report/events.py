@@ -179,6 +179,6 @@ def _all_well(judgement: Judgement) -> str:
     every_one = "" if young or resting else "All "
     parts = [f"{every_one}{len(usual)} cells as usual" if len(usual) > 1 else "As usual"] if usual else []
     parts += [format_count(known, "known change")] if known else []
-    parts += [f"{len(young)} not judged yet: {too_few(*young.values())}"] if young else []
+    parts += [f"{format_count(len(young), 'cell')} not judged yet: {too_few(*young.values())}"] if young else []
     parts += [f"{format_count(len(resting), 'cell')} not measured in the last night"] if resting else []
     return "; ".join(parts)

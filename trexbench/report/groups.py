@@ -52,8 +52,8 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
         most = max(one.more for one in leading)
         nights = "one more such night makes" if most == 1 else f"{most} more such nights make"
         change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
-        several, told = group.since < (first.reported or ""), day_words(first.reported or "", group.now)
-        at = f"since {group.day}" if several else "tonight" if first.reported == group.now else f"on {told}"
+        several, day = group.since < (first.reported or ""), day_words(first.reported or "", group.now)
+        at = f"since {group.day}" if several else "tonight" if first.reported == group.now else f"on {day}"
         return f"{dut} {figures_words(leading, f'{words} {at}{again}', brief)}{cause}; {nights} it {change}"
     about, sure = "about " if first.shape is Shape.DRIFT else "", ""
     if not brief and first.between is not None and first.between[0] != first.between[1]:

@@ -196,10 +196,10 @@ def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place:
     if near < AGREE * len(since):
         return False
 
-    def is_it(former: float) -> bool:
+    def is_same(former: float) -> bool:
         return abs(former - level) < abs(former - float(base.mean))
 
-    left = sum(is_it(change.before) and not is_it(change.after) for change in changes)
+    left = sum(is_same(change.before) and not is_same(change.after) for change in changes)
     former = history[max(begin, changes[-1].start if left == 1 else 0) : place]
     there = (np.asarray(former) - base.mean) / (level - base.mean) > NEAR
     habit = (np.count_nonzero(there) + SURPRISE) / (place - begin + 2 * SURPRISE)

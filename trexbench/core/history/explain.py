@@ -18,35 +18,35 @@ PART, QUARTER = 0.1, 0.25
 between nodes that changed alike."""
 
 
-def explain(series: FigureSeries, found: Finding) -> Iterator[str]:
+def explain(series: FigureSeries, finding: Finding) -> Iterator[str]:
     """Yield sentences on a change: what the nights after it show, and the latest ones if they differ.
 
     Cycles are named only if they explain the figure's direction, nodes only if they are a good part of the difference.
     """
     points, metric = series.points, series.metric
-    since = day_words(points[found.start].night, points[-1].night)
-    drifts = found.shape is Shape.DRIFT
+    since = day_words(points[finding.start].night, points[-1].night)
+    drifts = finding.shape is Shape.DRIFT
     if drifts:
         yield f"a slow drift since about {since}, not a step"
-    edge = found.start + FIRST_NIGHTS if drifts else found.start
-    before, after = points[max(0, edge - LATELY) : edge], points[found.start : found.end]
+    edge = finding.start + FIRST_NIGHTS if drifts else finding.start
+    before, after = points[max(0, edge - LATELY) : edge], points[finding.start : finding.end]
     after = after[-LATELY:] if drifts else after[:LATELY]
     own = metric.unit == COST.unit
-    levels = found.before, found.after
+    levels = finding.before, finding.after
     was, now = levels if own else (median_of(point.cycles for point in part) for part in (before, after))
     if not was or not now:
         return
     same = abs(now / was - 1) < COST.minimum
-    if not same and (now > was) is found.worse:
+    if not same and (now > was) is finding.worse:
         nodes, since_then, latest = map(_median_nodes, (before, after, points[-LATELY:]))
         if words := part_words(nodes, since_then, now - was):
             yield f"{words} cycles/packet since {since}"
             parts, later = (find_parts(nodes, part, now - was) for part in (since_then, latest))
-            if found.end == len(points) and later and not parts.keys() & later.keys():
+            if finding.end == len(points) and later and not parts.keys() & later.keys():
                 yield f"of late {part_words(nodes, latest, now - was)}"
         elif not own:
             yield f"{was:.0f} -> {now:.0f} cycles/packet since {since}"
-    elif found.worse and metric.bounded:
+    elif finding.worse and metric.bounded:
         level = "as much as" if same else "less than"
         yield f"a packet costs the DUT {level} before: {was:.0f} -> {now:.0f} cycles/packet"
 

@@ -90,7 +90,7 @@ class _LevelWalk:
     def gain(self, now: float, before: float) -> float:
         return now - before if self.series.metric.better == "higher" else before - now
 
-    def finding(self, kind: Kind, change: LevelChange, before: float, after: float, end: int) -> Finding:
+    def describe(self, kind: Kind, change: LevelChange, before: float, after: float, end: int) -> Finding:
         """Describe a change, to the level that ends at ``end``."""
         points, nights = self.points, self.points[change.at :]
         reported, last = points[min(change.reported, len(points)) - 1].night, points[end - 1].night
@@ -108,24 +108,24 @@ class _LevelWalk:
         enough = float(series.smallest.of(self.reference))
         # the median of a return's first nights may be short of the level by chance
         chance = MEDIAN_ERROR * change.noise / len(nights) ** 0.5
-        found = self.finding(Kind.REGRESSION, change, self.reference, now, end)
+        finding = self.describe(Kind.REGRESSION, change, self.reference, now, end)
         if change.shape is Shape.STEP:
             values = [point.value for point in points[begin:end]]
             early, late = nights_of_change(values, change.at - begin, change.before, now, change.noise)
-            found = replace(found, between=(points[begin + early].night, points[begin + late].night))
+            finding = replace(finding, between=(points[begin + early].night, points[begin + late].night))
         gain, returns = self.gain(now, self.reference), self.gain(change.after, change.before) > 0
         if note := find_note(self.known, [point.night for point in points], self.places, change.at):
-            self.changes.append(replace(found, kind=Kind.KNOWN, note=note))
+            self.changes.append(replace(finding, kind=Kind.KNOWN, note=note))
             self._settle(nights)
         elif gain <= -enough - chance * returns:
-            self._lose(found, enough + chance)
+            self._lose(finding, enough + chance)
         elif gain >= enough:
             bounds = [point.bound for point in points[: change.at]][-FIRST_NIGHTS:]
             if 2 * sum(bounds) <= len(bounds):  # else the DUT may have carried more than a bound
-                self.changes.append(replace(found, kind=Kind.IMPROVEMENT))
+                self.changes.append(replace(finding, kind=Kind.IMPROVEMENT))
             self._settle(nights)
         else:
-            self._recover(found, 0)
+            self._recover(finding, 0)
             self.usual += nights
 
     def _settle(self, nights: Sequence[int]) -> None:
@@ -134,25 +134,25 @@ class _LevelWalk:
         self.standing, self.usual = [], list(nights)
         self.reference = median(self.points[at].value for at in nights)
 
-    def _lose(self, found: Finding, enough: float) -> None:
+    def _lose(self, finding: Finding, enough: float) -> None:
         """Add a loss, or take back in part those that stand."""
-        self._recover(found, sum(self.gain(found.after, loss.before) <= -enough for loss in self.standing))
+        self._recover(finding, sum(self.gain(finding.after, loss.before) <= -enough for loss in self.standing))
         last = self.standing[-1] if self.standing else None
-        slide = last is not None and last.shape is found.shape is Shape.DRIFT
-        if last is None or (not slide and self.gain(found.after, last.after) <= -enough):
-            loss = self.last_loss(found.after, enough)
-            self.standing.append(replace(found, before=last.after if last else self.reference, loss=loss))
+        slide = last is not None and last.shape is finding.shape is Shape.DRIFT
+        if last is None or (not slide and self.gain(finding.after, last.after) <= -enough):
+            loss = self.last_loss(finding.after, enough)
+            self.standing.append(replace(finding, before=last.after if last else self.reference, loss=loss))
         else:
-            self.standing[-1] = replace(last, after=found.after, end=found.end, last=found.last)
+            self.standing[-1] = replace(last, after=finding.after, end=finding.end, last=finding.last)
 
-    def _recover(self, found: Finding, kept: int) -> None:
+    def _recover(self, finding: Finding, kept: int) -> None:
         """End the standing regressions but the first ``kept``."""
         ended, self.standing = self.standing[kept:], self.standing[:kept]
         self.lost += ended
         if ended:
-            last = self.points[found.start - 1].night
-            loss = replace(ended[0], after=ended[-1].after, end=found.start, last=last)
-            self.changes.append(replace(found, kind=Kind.RECOVERY, before=loss.after, loss=loss))
+            last = self.points[finding.start - 1].night
+            loss = replace(ended[0], after=ended[-1].after, end=finding.start, last=last)
+            self.changes.append(replace(finding, kind=Kind.RECOVERY, before=loss.after, loss=loss))
 
     def last_loss(self, level: float, least: float) -> Finding | None:
         """Find the last regression that ended and had led to this level."""
@@ -171,10 +171,10 @@ def _suspect(changes: Sequence[LevelChange], walk: _LevelWalk) -> Iterator[Findi
         return
     for change in find_changes([*values, *[value] * (1 + FIRST_NIGHTS)], walk.series.smallest)[len(changes) :][:1]:
         first = min(change.at, last) if change.shape is Shape.STEP else last
-        found = walk.finding(Kind.SUSPICION, replace(change, at=first), level, value, last + 1)
+        finding = walk.describe(Kind.SUSPICION, replace(change, at=first), level, value, last + 1)
         again = walk.last_loss(value, least) if walk.gain(value, level) < 0 else None
         ended = next((loss for loss in walk.standing if walk.gain(value, loss.before) > -least), None)
-        yield replace(found, loss=ended or again, more=change.reported - last - 1)
+        yield replace(finding, loss=ended or again, more=change.reported - last - 1)
 
 
 @dataclass(frozen=True)

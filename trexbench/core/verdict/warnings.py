@@ -35,7 +35,7 @@ def find_warnings(
         for code, text in _direction_warnings(measured, result, own):
             yield RunWarning(code, f"{result.direction}: {text}")
     read = [(s.reading.queue_full, s.reading.ports[port]) for s in samples for port in plan.tx_ports]
-    if any(queue_full is port.queue_full is None for queue_full, port in read):
+    if any(queue_full is None and port.queue_full is None for queue_full, port in read):
         yield RunWarning("no-queue-full", "the generator did not report queue_full: its limit may go unseen")
     if any(port.cpu_percent is None for _, port in read):
         yield RunWarning("no-cpu", "the generator did not report its CPU load: its limit may go unseen")

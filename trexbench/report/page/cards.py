@@ -51,13 +51,13 @@ def cards_of(report: Report) -> list[Card]:
 
 def _reach(trends: Sequence[Trend], finding: Finding) -> Iterator[float]:
     """Yield the levels around the change and the latest figure, as differences from the usual level in its shares."""
-    trend, usual = _found(trends, finding)
+    trend, usual = _trend_of(trends, finding)
     if trend is not None and usual is not None and usual.level:
         values = finding.before, finding.after, *(value for _, value in trend.values(finding.metric)[-1:])
         yield from (value / usual.level - 1 for value in values)
 
 
-def _found(trends: Sequence[Trend], finding: Finding) -> tuple[Trend | None, Usual | None]:
+def _trend_of(trends: Sequence[Trend], finding: Finding) -> tuple[Trend | None, Usual | None]:
     trend = next((one for one in trends if one.cell == finding.cell), None)
     return trend, None if trend is None else trend.usual(finding.metric)
 
@@ -97,7 +97,7 @@ def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str
 
 def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
     """Draw a finding's figure over the nights; nothing for a single night, or a usual level of 0."""
-    trend, usual = _found(trends, finding)
+    trend, usual = _trend_of(trends, finding)
     if trend is None or usual is None or not usual.level:
         return ""
     shares = {trend.instants[row.path]: value / usual.level - 1 for row, value in trend.values(finding.metric)}
