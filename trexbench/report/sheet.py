@@ -162,7 +162,7 @@ def _value(raw: str) -> str | float | None:
 
 
 def to_markdown(sheet: Sheet, signs: Callable[[str], str] = str) -> str:
-    """A table of markdown; no name in it becomes a link, a tag or a mention. signs: sets signs in its texts, as typeset does."""
+    """A table of markdown; no name in it becomes a link, a tag or a mention. signs: as typeset, for its rows."""
 
     def row(texts: Iterable[str]) -> str:
         return f"| {' | '.join(NONE if text == NONE else escape_markdown(text) for text in texts)} |\n"
