@@ -234,10 +234,10 @@ def test_the_same_samples_give_the_same_next_step(kind: str) -> None:
     [
         ({"width": 0.5}, "--width of 50"),
         ({"width": 0.0}, "--width of 0"),
-        ({"goals": (0.0, 0.6)}, "a goal of 60 % of --loss"),
+        ({"goals": (0.0, 0.6)}, "--loss of 60 %"),
         ({"goals": (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)}, "6 goals"),
         ({"kind": "mlrsearch", "width": 0.5}, "--width of 50"),
-        ({"kind": "mlrsearch", "goals": (0.6,)}, "a goal of 60 % of --loss"),
+        ({"kind": "mlrsearch", "goals": (0.6,)}, "--loss of 60 %"),
         ({"kind": "mlrsearch", "trial_s": 30.0}, "trials of 30 s"),
     ],
 )

@@ -42,7 +42,7 @@ def require_listening(cluster: Cluster) -> None:
     except ConnectionRefusedError:
         raise FleetError(f"no scheduler runs at {cluster.address}", "start it: trexbench fleet scheduler") from None
     except TimeoutError:
-        raise FleetError(f"{cluster.address} does not answer", "is it there, behind no firewall?") from None
+        raise FleetError(f"{cluster.address} does not answer", "see whether it is up, and its firewall") from None
     except OSError:  # Dask says more
         pass
 

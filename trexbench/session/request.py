@@ -75,14 +75,14 @@ def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setu
     """Make the request for a DUT whose config is loaded; ConfigError as make_request."""
     base, file, own = _profile_of(case)
     if dut.endpoints is not None and not dut.ports:
-        raise ConfigError(f"{dut.file} names no ports for packets", "measure it by trexbench tcp, or add ports:")
+        raise ConfigError(f"{dut.file} names no ports for packets", "measure it with trexbench tcp, or add ports:")
     dut = dut.with_variant(case.variant).with_wan(WAN.read(case.wan))
     obstacle = "dials in to the server of TCP tests" if dut.chosen.pppoe else ""
     if (tunnel := dut.chosen.tunnel) is not None and tunnel != NO_TUNNEL:
         obstacle = f"puts a tunnel between {hosts_of(parse_tunnel(tunnel).between)}"
     if obstacle:
         what = f"variant {dut.variant} of {dut.name} {obstacle}, where the tester sends nothing"
-        raise ConfigError(what, "take another variant, or measure it by trexbench tcp")
+        raise ConfigError(what, "take another variant, or measure it with trexbench tcp")
     if setup.sim and dut.variant is not None:
         _ = dut.chosen_twin  # refuses a variant that the twin does not describe, before anything is opened
     for what, called, where in (("DUT", dut.name, dut.file), ("profile", base, file)):

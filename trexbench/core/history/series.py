@@ -20,7 +20,7 @@ from .rows import COST, Metric, RunRow
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):
-    """One night of a series: the median of its runs, of two the later."""
+    """One night of a series: the median of its runs, or the later of two."""
 
     night: str
     value: float

@@ -131,7 +131,7 @@ class Strategy(Plan, ABC):
         require(len(goals) <= 5, f"{len(goals)} goals", "name 1 to 5 shares")
         goals = goals or (self.loss_threshold,)
         for goal in goals:
-            require(0 <= goal < 0.5, f"a goal of {100 * goal:g} % of --loss", "write shares from 0 to below 50%")
+            require(0 <= goal < 0.5, f"--loss of {100 * goal:g} %", "write shares from 0 to below 50%")
         return goals
 
     def begin(self, phase: Phase, history: Sequence[Sample], rates: Rates, trial: int = 0) -> LoadStep:
