@@ -117,7 +117,8 @@ class Search(Strategy):
         if last.phase is Phase.CONFIRM:
             return self.drain(history)
         # Frames of a lossy look that still wait in queues would make up for some that the trial loses.
-        return next_trial(self, history, (self.width, max(2 * self.width, TRIALS_LOWER[-1])), always=True)
+        lower = self.width, 2 * self.width, max(3 * self.width, TRIALS_LOWER[-1])
+        return next_trial(self, history, lower, always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
