@@ -220,6 +220,7 @@ def test_what_the_legs_of_bdp_are() -> None:
     assert sizes(25 * MB) == (None, 50 * MB)
     assert sizes(25 * MB, factor=4) == (None, 100 * MB)
     assert sizes(25 * MB, buffers=(MB, 2 * MB, MB)) == (None, MB, 2 * MB)
+    assert TcpWish("lab-linux", buffers=("1mb", "1mb")).sizes(None, "lab-linux") == (MB,), "no repetition"
     assert sizes(16 * MB, sweep=True) == tuple(n * MB for n in (1, 2, 4, 8, 16, 32, 64))
     with pytest.raises(ConfigError, match=r"buffers of 1\.25 kB, 0\.0625 times the BDP.*a host takes 4\.10 kB"):
         sizes(20_000, sweep=True)

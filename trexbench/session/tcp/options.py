@@ -127,7 +127,7 @@ class TcpWish:
 
         ConfigError for a size that no host takes, and for --bdp without a WAN that has a BDP.
         """
-        stated = o.SIZES.read(self.buffers)
+        stated = tuple(dict.fromkeys(o.SIZES.read(self.buffers)))
         if not self.bdp:
             return stated or (None,)
         if wan is None or not wan.bdp_bytes:
