@@ -207,13 +207,21 @@ def test_a_pin_that_arp_of_14_0_forgets_to_call_permanent_is_one(tmp_path: Path,
     )
     bench.box.arp_table["100.65.1.2"] = ("02:00:00:00:00:01", "ix0", True, False)
     assert "wanted 68:05:ca:32:45:94 permanent on ix0, found 02:00:00:00:00:01" in bench.wrong()[0]
+    assert bench.apply() == ["arp -S 100.65.1.2 68:05:ca:32:45:94", "arp -n 100.65.1.2"]
+    assert " ".join(bench.journal.entries()[-1].change.undo[0].argv) == "arp -S 100.65.1.2 02:00:00:00:00:01"
     bench.revert()
     assert bench.box.arp_table == {}
 
 
-def test_an_expired_entry_of_another_kernel_is_no_pin(bench: Bench) -> None:
+@pytest.mark.parametrize("date", ["1401000", "9" * 5000])
+def test_an_expired_entry_of_another_kernel_is_no_pin(bench: Bench, date: str) -> None:
     bench.apply()
-    bench.transport.fail = {"arp -an": Said("? (100.65.1.2) at 68:05:ca:32:45:94 on ix0 expired [ethernet]\n")}
+    bench.transport.fail = {
+        "arp -an": Said("? (100.65.1.2) at 68:05:ca:32:45:94 on ix0 expired [ethernet]\n"),
+        "sysctl -ei kern.osrelease": Said(
+            f"kern.ostype=FreeBSD\nkern.osreldate={date}\nnet.inet.ip.forwarding=1\nnet.inet6.ip6.forwarding=1\n"
+        ),
+    }
     assert "found 68:05:ca:32:45:94 learnt on ix0" in bench.wrong()[0]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from ...config.model import DutConfig, Port, Route
 from ...config.readers import Address
 from ...core.errors import DutError
+from ...host.files import number
 from ...transport import TIMEOUT_S
 from ..settings import Change, Command, Wanted, require_interfaces, resolver, same_family
 
@@ -144,7 +145,7 @@ def ends(wanted: Wanted, port: Port, facts: Facts) -> list[Change]:
             undo = Command(("ifconfig", name, word, str(own.ip), "-alias"), "as it was", fine_if=_NO_ADDRESS)
             # Removing an address removes its network's neighbours, also those that another address had before.
             neighbour = facts["neighbours"].get(str(other))
-            again = (_pin(neighbour),) if neighbour and neighbour["permanent"] and neighbour["mac"] else ()
+            again = (_pin(neighbour),) if neighbour and stays(neighbour, facts) and neighbour["mac"] else ()
             was = same_family(addresses, own)
             changes.append(Change(f"address of {name}", was, address, (do,), (undo, *again)))
         changes += _neighbour(name, other, mac, facts)
@@ -163,15 +164,15 @@ def _neighbour(name: str, other: Address, mac: str, facts: Facts) -> list[Change
     undo = Command((family.tool, "-d", address), "it was learnt, or absent", fine_if=_NO_NEIGHBOUR)
     was = "none"
     if entry:
-        undo = _pin(entry) if entry["permanent"] and entry["mac"] else undo
+        undo = _pin(entry) if stays(entry, facts) and entry["mac"] else undo
         was = f"{entry['mac']} {'permanent' if entry['permanent'] else 'learnt'} on {entry['interface']}"
     return [Change(f"neighbour {address}", was, f"{mac} permanent on {name}", do, (undo,))]
 
 
 def stays(entry: Mapping[str, Any], facts: Facts) -> bool:
     """Test whether a neighbour is as permanent as this kernel's arp can make it."""
-    date = facts.get("kernel_date") or ""
-    forgets = date.isdecimal() and any(int(date) in dates for dates in _FORGETFUL)
+    date = number(facts.get("kernel_date"))
+    forgets = any(date in dates for dates in _FORGETFUL)
     return bool(entry["permanent"] or (forgets and entry["stale"] and entry["mac"]))
 
 
