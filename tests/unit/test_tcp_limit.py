@@ -88,6 +88,7 @@ CASES = [
     case("other work, for which the program did not wait", FILLED, DUT, code="foreign-load"),
     case("packets fill an endpoint's core", replace(FILLED, packets=0.6), CPU),
     case("near the ceiling", FAST, CPU, "5.400 Gbit/s without the router", ceiling=Path(bps=5.4e9)),
+    case("a ceiling that was passed", FAST, DUT, code="no-ceiling", ceiling=Path(bps=2e9)),
     case("a ceiling of the line", replace(FAST, bps=900e6), DUT, ceiling=Path(bps=941e6), setup=GIGABIT),
     case("a full window with a queue behind it", replace(LONG, bps=2e9, rtt_s=0.05, retransmits=0), UNKNOWN),
     case("losses hold the congestion window down", LONG, UNKNOWN),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ..units import format_share
+from ..units import format_bits, format_share
 from ..verdict.parts import RunWarning
 from . import signs
 from .signs import TcpEvidence
@@ -99,6 +99,9 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
         yield RunWarning("cores-shared", text)
     if evidence.ceiling_bps is None and limit in (TcpLimit.DUT, TcpLimit.UNKNOWN):
         yield RunWarning("no-ceiling", "what the endpoints carry without the router was not measured")
+    if evidence.ceiling_bps is not None and evidence.refutes_ceiling:
+        text = f"the endpoints carried only {format_bits(evidence.ceiling_bps)} without the router: it does not count"
+        yield RunWarning("no-ceiling", f"{leg}: {text}")
     if limit is TcpLimit.DUT and (cpu := evidence.dut_other_work) is not None:
         text = f"the DUT's CPU {cpu} spent most of its time on programs or threads, which need not be forwarding"
         yield RunWarning("other-work", f"{leg}: {text}")

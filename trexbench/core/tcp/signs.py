@@ -85,6 +85,11 @@ class TcpEvidence:
         return bool(cpus.get("client") and cpus.get("server") and cpus.get("dut")) and not theirs & {*cpus["dut"]}
 
     @property
+    def refutes_ceiling(self) -> bool:
+        """True if through the DUT far more was carried than without it: the endpoints were disturbed then."""
+        return self.ceiling_bps is not None and OF_CEILING * self.rate_bps > self.ceiling_bps
+
+    @property
     def endpoints_own_the_work(self) -> bool:
         """True if, by their ceiling, at least half of the work on shared cores is the endpoints'."""
         return self.ceiling_bps is not None and self.rate_bps >= HALF * self.ceiling_bps
@@ -165,7 +170,7 @@ def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
     """Yield the rate that they have without the DUT, or what kept their programs, tunnels and cores busy."""
     ceiling_bps, link_bps, apart = evidence.ceiling_bps, evidence.link_bps, evidence.cores_apart
     lines = link_bps is not None and ceiling_bps is not None and ceiling_bps >= OF_LINE * link_bps
-    if ceiling_bps and evidence.rate_bps > OF_CEILING * ceiling_bps and not lines:
+    if ceiling_bps and evidence.rate_bps > OF_CEILING * ceiling_bps and not lines and not evidence.refutes_ceiling:
         yield f"the endpoints carry no more than {format_bits(ceiling_bps)} without the router"
     if not apart and not evidence.endpoints_own_the_work:
         return
