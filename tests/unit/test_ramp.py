@@ -179,6 +179,13 @@ def test_trials_confirm_the_lower_end_of_what_the_dut_carries(world: World, bidi
         assert [each[one.direction] for each in held] == pytest.approx(expected)
 
 
+def test_a_ramp_that_may_lose_nothing_is_confirmed_in_finer_steps() -> None:
+    plan = make_plan(hold_s=0.0, loss_threshold=0.0)
+    (one,) = analyse(plan, simulate(plan, World(0.7e6, blips=((72.0, 77.0),))).samples).directions
+    assert [trial.passed for trial in one.trials] == [False, True]
+    assert one.maximum_pps == one.confirmed_pps == pytest.approx(0.99 * one.trials[0].offered_pps)
+
+
 def test_a_saturated_line_is_filled_at_once_and_not_confirmed() -> None:
     plan = make_plan(kind="saturate", hold_s=10.0)
     samples = simulate(plan, World(0.5e6)).samples
