@@ -63,11 +63,12 @@ def agent(**options: Any) -> Agent:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the ids of all descendants of a process."""
+    """Return the ids of all descendants of a process, which may end meanwhile."""
     found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in path.read_text().split():
-            found += [int(child), *descendants(int(child))]
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in path.read_text().split():
+                found += [int(child), *descendants(int(child))]
     return found
 
 
