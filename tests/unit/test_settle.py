@@ -178,6 +178,24 @@ def test_no_loss_means_none(seed: int) -> None:
         assert noise or holds(one, capacity)
 
 
+class Deaf(SimulatedGenerator):
+    """Its receiver loses frames in the first trial."""
+
+    def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+        super()._deliver(direction, forwarded, seconds)
+        if forwarded and 72 < self.clock.now_s < 76:
+            self._ports[direction.rx].ierrors += 10
+            self._ports[direction.rx].ipackets -= 10
+
+
+def test_what_the_receiver_lost_in_a_trial_lowers_no_rate_without_loss() -> None:
+    (one,) = judged(Deaf, World(7e5), hold_s=0.0, loss_threshold=0.0).directions
+    assert [trial.passed for trial in one.trials] == [False, True]
+    (sound,) = judged(SimulatedGenerator, World(7e5), hold_s=0.0, loss_threshold=0.0).directions
+    assert one.limit is Limit.DUT and one.maximum_pps > one.confirmed_pps and holds(one, 7e5)
+    assert one.confirmed_pps < sound.maximum_pps == sound.confirmed_pps <= one.maximum_pps
+
+
 class Wandering(SimulatedGenerator):
     """Its router's limit varies by 1 % (a standard deviation), and forgets within ``memory_s``."""
 

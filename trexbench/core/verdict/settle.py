@@ -84,7 +84,8 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     if reason:
         unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
-    if confirmed and not measured.plan.loss_threshold:  # RFC 2544: the fastest rate at which a trial lost none
+    # RFC 2544: the fastest rate at which a trial lost none, unless only the tester's receiver failed a faster one.
+    if confirmed and not measured.plan.loss_threshold and (failed or not held):
         came = confirmed
     elif failed and failed[0] is trials[0]:
         # The lowest rate that came through in a failed trial; in the hold, too, where no trial passed.
