@@ -110,10 +110,7 @@ def test_what_is_omitted_is_told_to_neither(embedded_first: bool) -> None:
     engines: tuple[TcpEngine, TcpEngine] = (Embedded(), genuine) if embedded_first else (genuine, Embedded())
     found = run(engines, omit_s=1.0)
     ours = found.client if embedded_first else found.server
-    for readings in (
-        found.client,
-        found.server,
-    ):  # from the begin of what is omitted: 2 s, and what a busy machine adds
+    for readings in (found.client, found.server):  # 2 s from the begin of what is omitted, or more on a busy machine
         assert readings[-1].at_s - readings[0].at_s > 1.4
     printed = genuine.printed[0]
     assert printed["start"]["test_start"]["omit"] == 1

@@ -17,6 +17,7 @@ from trexbench.core.history.differences import Difference
 from trexbench.core.history.finding import Finding, Kind
 from trexbench.core.history.regression import Judgement, MissingCell, judge_rows
 from trexbench.core.history.rows import COST, METRICS, RATE, RunRow
+from trexbench.report.clean import escape_markdown
 from trexbench.report.groups import too_few
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
@@ -137,7 +138,9 @@ def test_hostile_names_stay_text() -> None:
 
 
 @given(st.text())
-def test_any_text_makes_readable_junit(text: str) -> None:
+def test_any_text_is_one_plain_line_and_makes_readable_junit(text: str) -> None:
+    escaped = escape_markdown(text)
+    assert "\n" not in escaped and "<" not in escaped and "://" not in escaped
     name = replace(SLOWER, explanation=(text,))
     ElementTree.fromstring(format_junit(replace(ALL, findings=(name,))).encode())
 

@@ -54,7 +54,7 @@ class _InDirectory:
 
 
 class _InStore:
-    """The same in a store. wait_s: a request that takes longer fails, though it may still be carried out."""
+    """Reads and writes in a store. wait_s: a request that takes longer fails, though it may still be carried out."""
 
     def __init__(self, mirror: Path, folder: str, wait_s: float | None) -> None:
         self._mirror, self._folder, self._wait_s = mirror, folder, wait_s
