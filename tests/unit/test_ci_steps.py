@@ -59,6 +59,16 @@ def test_tests_are_counted_and_what_is_wrong_is_named(ci: ModuleType, tmp_path: 
     ]
 
 
+@pytest.mark.parametrize(("share", "failures"), ((0.5, 1), (1.0, 1), (1.5, 0)))
+def test_a_slow_machine_is_allowed_more_cpu_time(ci: ModuleType, tmp_path: Path, share: float, failures: int) -> None:
+    reference = f'<property name="reference_s" value="{ci.REFERENCE_S * share}"/></properties>'
+    noted = CPU.format(2.5).replace("</properties>", reference)
+    (tmp_path / "x.xml").write_text(f'<testsuite><testcase classname="a" name="b">{noted}</testcase></testsuite>')
+    outcome = ci.Outcome("abc", 1.0, 0)
+    ci.read_tests(tmp_path / "x.xml", outcome, (2.0, 3.0), installed=True)
+    assert len(outcome.failures) == failures
+
+
 def test_a_step_runs_a_shell_command_and_keeps_what_it_prints(ci: ModuleType, tmp_path: Path) -> None:
     runner = runner_of(ci, tmp_path)
     assert runner.go(ci.Step("both", "echo first && echo second >&2")).good
