@@ -103,7 +103,7 @@ def judged(one: TwinClass, runs: int, seed: int) -> Iterator[Judged]:
         plan = twin.plan
         assert isinstance(plan, Ramp)
         plan = replace(plan, ramp_s=one.ramp_s or plan.ramp_s, hold_s=Ramp.hold_s, confirm_s=Ramp.confirm_s)
-        twin = replace(twin, plan=replace(plan, stop_on_saturation=False))
+        twin = replace(twin, plan=plan)
         if isinstance(twin, Twin):
             twin = replace(twin, noise_s=one.noise_s or twin.noise_s)
         twins.append(replace(twin, tester=beside(twin, rng, one.skew)))

@@ -81,6 +81,7 @@ SIZES = rare(
 @CASE
 @SIZES
 @removed("--zoom", REMOVED["zoom"], "leave it out; trexbench search measures finer")
+@removed("--stop-on-saturation", REMOVED["stop_on_saturation"], "lower --ramp-to, or use trexbench search")
 @asked("wish", RampWish)
 @SETUP
 @SHOWN

@@ -158,8 +158,6 @@ class PlanDefaults:
     """Share of the frames that a direction may lose. Default: 0.1%."""
     windows: Annotated[int | None, r.integer(1, MOST_WINDOWS)] = None
     """Number of windows in a row with more loss that mean saturation. Default: 3."""
-    stop_on_saturation: Annotated[bool | None, r.boolean] = None
-    """End a ramp once every direction is saturated. Default: false."""
     goals: Annotated[tuple[float, ...] | None, r.list_of("share", r.share, str)] = None
     """Shares of loss that a search finds a throughput for, as its --loss; the first takes the place of ``loss``."""
     width: Annotated[float | None, r.share] = None
@@ -168,7 +166,10 @@ class PlanDefaults:
     """Lines about keys of REMOVED that the file has."""
 
 
-REMOVED: Mapping[str, str] = {"zoom": "a ramp has no zoom"}
+REMOVED: Mapping[str, str] = {
+    "zoom": "a ramp has no zoom",
+    "stop_on_saturation": "a ramp goes on to its target",
+}
 """Ignored key of a plan -> the reason. Refusing them would end nights after an upgrade."""
 _KNOWN = section(PlanDefaults, "plan defaults", also=tuple(REMOVED))
 

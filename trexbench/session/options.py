@@ -160,14 +160,12 @@ class RampWish(HoldWish):
     confirm: Duration of the trial that confirms the rate found. Default: 10s; 0: no trial, and no recheck.
     latency: Then measure latency at 10, 50 and 90 % of the throughput, for this long each; without TIME: 10s. Default:
         off.
-    stop_on_saturation: End the ramp once every direction is saturated.
     """
 
     ramp_to: Annotated[o.AnyRate, o.USUAL, o.Heading.WHAT] = None
     ramp_duration: Annotated[o.Time, o.USUAL] = None
     confirm: o.Time = None
     latency: Annotated[o.Time, o.Form(bare="10s", usual=True)] = None
-    stop_on_saturation: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

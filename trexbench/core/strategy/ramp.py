@@ -11,13 +11,12 @@ from typing import ClassVar
 
 from ..load.plan import LATENCY_LOADS, MIN_OFFERED_PPS, Direction, require
 from ..load.sample import LATENCY_PHASES, Phase, Sample
-from ..load.windows import RunWindows, Window, last_windows
+from ..load.windows import RunWindows, Window
 from ..units import format_length, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
 from ..verdict.parts import DirectionResult, Limit, Verdict
-from ..verdict.path import alike
 from .analysis import TRIALS_LOWER, analyse, next_trial
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 
@@ -38,7 +37,6 @@ class Ramp(Strategy):
     ramp_s: float = 600.0  # from zero to the target
     confirm_s: float = 10.0  # hold that confirms the rate found; 0: neither that, nor a recheck of the first bad rate
     latency_s: float = 0.0  # then at each of 10, 50 and 90 % of the throughput, with tagged frames; 0: none
-    stop_on_saturation: bool = False  # end the ramp once every direction is saturated
 
     kind: ClassVar[str] = "ramp"
     seeks_knee: ClassVar[bool] = True
@@ -71,8 +69,6 @@ class Ramp(Strategy):
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
-        if last.phase is Phase.RAMP and self.stop_on_saturation and self._all_saturated(history):
-            return self._recheck(history, last.trial) or self.drain(history)
         going_on = self._climb if last.phase is Phase.RAMP else self.keep_rates
         if (step := going_on(history)) is not None:
             return step
@@ -145,16 +141,14 @@ class Ramp(Strategy):
         """The next step of the ramp; None at its end. A ramp resumed after a stall begins at the first bad rate."""
         trial, begun_s, skipped_s = history[-1].trial, phase_begun(history), 0.0
         if trial:
-            skipped_s = self._share(history[phase_first(history)].asked_pps) * self.ramp_s - self.sample_s
+            first = history[phase_first(history)].asked_pps
+            share = max(pps / self.offer(direction).target_pps for direction, pps in first.items())
+            skipped_s = share * self.ramp_s - self.sample_s
         until_s = self.go_on(history, self.ramp_s - skipped_s)
         if until_s is None:
             return None
         share = (skipped_s + until_s - begun_s) / self.ramp_s
         return LoadStep(Phase.RAMP, self.rates_at(dict.fromkeys(self.directions, share)), until_s, trial)
-
-    def _share(self, rates: Rates) -> float:
-        """The share of the targets that a ramp offers with these rates."""
-        return max(pps / self.offer(direction).target_pps for direction, pps in rates.items())
 
     def _recheck(self, history: Sequence[Sample], number: int) -> LoadStep | None:
         """Hold the rates at which loss set in once more; None where none is left to check.
@@ -184,17 +178,11 @@ class Ramp(Strategy):
         return None if checked else first
 
     def _resume(self, history: Sequence[Sample]) -> LoadStep | None:
-        """Go on with the ramp from the first bad rate where that was carried after all, and the ramp had ended there.
-
-        A ramp that stopped early goes on, too, if not every direction turns out to be saturated.
-        """
+        """Go on from the first bad rate where that was carried after all, and the ramp had ended there."""
         if history[-1].trial > MAX_RECHECKS:
             return None
         measured = RunWindows(self, history)
         from_s = [w.end_s for d in self.directions if (w := find_evidence(measured, d).cut_short) is not None]
-        top = max((s for s in history if s.phase is Phase.RAMP), key=lambda s: self._share(s.asked_pps))
-        if not from_s and self.stop_on_saturation and self._share(top.asked_pps) < 1 - 1e-9:
-            from_s = [top.t_s for d in self.directions if self.conclude(measured, d).saturated_at_s is None]
         if not from_s:
             return None
         return self.begin(Phase.RAMP, history, _asked_at(history, min(from_s)), history[-1].trial + 1)
@@ -209,31 +197,6 @@ class Ramp(Strategy):
                 rates = {offer.direction: offer.within(pps) for offer in self.offers}
                 return self.begin(Phase.LATENCY, history, rates, load)
         return None
-
-    def _all_saturated(self, history: Sequence[Sample]) -> bool:
-        """Test whether every direction is saturated, and still lossy. Cheap until then: it runs after every sample."""
-        tails = [last_windows(self, history, d, self.windows) for d in self.directions]
-        if not all(len(t) == self.windows and all(w.is_bad(self.loss_threshold) for w in t) for t in tails):
-            return False
-        # These windows move with the samples, and include what the path loses at every rate. The verdict's lie on a
-        # grid, and may need another sample.
-        measured = RunWindows(self, history)
-        return all(self._is_saturated(measured, direction) for direction in self.directions)
-
-    def _is_saturated(self, measured: RunWindows, direction: Direction) -> bool:
-        """Test whether the verdict has a knee, and each of the last windows lost more than the first bad one.
-
-        Loss that does not grow with the rate may be the path's; earlier loss, and a DUT that forwards nothing, may be
-        a stall.
-        """
-        windows, verdict = find_evidence(measured, direction).windows, self.conclude(measured, direction)
-        first = next((w for w in windows if w.begin_s == verdict.saturated_at_s), None)
-        if first is None:
-            return False
-        share = first.lost / first.sent
-        share += alike(share, first.sent)
-        tail = windows[-self.windows :]
-        return all(w.is_bad(self.loss_threshold) and w.lost > share * w.sent and not w.blank for w in tail)
 
     def _unsaturated(self, windows: Sequence[Window], path_loss: float) -> Verdict:
         """Conclude without sustained loss, besides what the path loses at every rate."""
