@@ -136,7 +136,7 @@ def list_runs(results: Path, form: OutputForm, **choice: Any) -> None:
 def query(sql: str, results: Path, form: OutputForm) -> None:
     """Query the stored runs with one SELECT on the tables `runs` and `problems`; queries cannot change anything.
 
-    The SQL is that of DuckDB if installed (pip install 'trexbench[store]'), else of SQLite.
+    The SQL is DuckDB's: pip install 'trexbench[store]'.
 
     Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated emulated variant
     traffic through facts suite night aim total_pps at_least uncertainty_pps line_share limited_by hold_loss

@@ -10,33 +10,26 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import sqlite3
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from .. import files
-from ..core.errors import ConfigError, StoreError
+from ..core.errors import StoreError
 from ..core.history.known import is_date
 from ..core.history.rows import RunRow
 from ..core.history.series import night_of
 from ..core.result import ANALYSIS_VERSION, Status
-from .columns import column_names, column_values
+from .columns import column_names
 from .document import EXPORT, is_interrupted, read_bytes, read_object
 from .journal import SUFFIX
 from .store import load_rows
 
 INDEX_FILE = "index.cache"
-QUERY_S = 60.0
-ONE_SELECT = "it takes one SELECT on the table `runs`, whose columns `trexbench results query --help` lists"
 MANY = 1000
 """Reading this many documents takes long enough to be announced."""
-_READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33)
-"""Actions that a query may take; 33 is SQLITE_RECURSIVE, which has no name in the module before Python 3.11."""
 
 
 @dataclass
@@ -107,26 +100,6 @@ class Index:
         damaged = [(path, entry.problem) for path, entry in self.entries.items() if entry.problem is not None]
         return sorted([*self.unread, *damaged])
 
-    def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Run a SELECT on the tables ``runs`` and ``problems``, which it cannot change: column names and rows.
-
-        ConfigError for any other statement, and for a query that takes longer than QUERY_S.
-        """
-        with contextlib.closing(sqlite3.connect(":memory:")) as db:
-            _fill(db, "runs", column_names(), [column_values(row) for row in self.rows()])
-            _fill(db, "problems", ["path", "reason"], self.problems())
-            ends_s = time.monotonic() + QUERY_S
-            db.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
-            db.set_progress_handler(lambda: int(time.monotonic() > ends_s), 100_000)  # it also lets Ctrl-C through
-            try:
-                cursor = db.execute(sql)
-                if cursor.description is None:
-                    raise ValueError("there is no statement in it")
-                return [column[0] for column in cursor.description], cursor.fetchall()
-            except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-                reason = f"it took longer than {QUERY_S:g} s" if "interrupted" in str(error) else str(error).rstrip(".")
-                raise ConfigError(f"query: {reason}", ONE_SELECT) from None
-
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
@@ -191,11 +164,6 @@ def _read_kept(file: Path) -> tuple[dict[str, IndexEntry], str]:
         return {}, ""
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return {}, "the index was damaged"
-
-
-def _fill(db: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    db.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
-    db.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", rows)
 
 
 def scan(results: Path) -> Scan:

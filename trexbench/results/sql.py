@@ -13,10 +13,11 @@ import pyarrow as pa
 from ..core.errors import ConfigError
 from ..core.history.rows import RunRow
 from .columns import column_names
-from .index import ONE_SELECT, QUERY_S
 from .parquet import make_table
 
+QUERY_S = 60.0
 MEMORY = "1500MB"
+_ONE_SELECT = "it takes one SELECT on the table `runs`, whose columns `trexbench results query --help` lists"
 _PLAIN = (int, float, str, bytes)
 
 
@@ -32,7 +33,7 @@ def ask(
             _fill(db, runs, problems)
             statements = db.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise ConfigError("query: it is not one SELECT", ONE_SELECT)
+                raise ConfigError("query: it is not one SELECT", _ONE_SELECT)
             clock = threading.Timer(QUERY_S, db.interrupt)
             clock.daemon = True
             clock.start()
@@ -45,7 +46,7 @@ def ask(
         except duckdb.Error as error:
             ended = isinstance(error, duckdb.InterruptException)
             reason = f"it took longer than {QUERY_S:g} s" if ended else str(error).splitlines()[0].rstrip(".")
-            raise ConfigError(f"query: {reason}", ONE_SELECT) from None
+            raise ConfigError(f"query: {reason}", _ONE_SELECT) from None
 
 
 def _fill(db: Any, runs: Sequence[RunRow] | Sequence[Path], problems: Sequence[tuple[str, str]]) -> None:
@@ -64,7 +65,7 @@ def _fill(db: Any, runs: Sequence[RunRow] | Sequence[Path], problems: Sequence[t
 
 
 def _plain(value: Any) -> Any:
-    """Turn dates, decimals and lists into text, and truth into a number, as SQLite does."""
+    """Turn dates, decimals and lists into text, and truth into a number."""
     if isinstance(value, bool):
         return int(value)
     return value if value is None or isinstance(value, _PLAIN) else str(value)

@@ -17,7 +17,7 @@ from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.latest import find_latest
 from ..results.nights import FOLDER, KNOWN_FILE, KNOWN_FOLDER
-from ..results.remote import INSTALL, can_import, fetch_missing, has_parquet, require_parquet, store_of
+from ..results.remote import INSTALL, can_import, fetch_missing, has_parquet, store_of
 from ..results.store import load_rows
 
 Warn = Callable[[str], None]
@@ -85,20 +85,16 @@ def all_rows(results: Path, warn: Warn, **filters: Any) -> list[RunRow]:
 
 
 def query(sql: str, results: Path, warn: Warn) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Ask in SQL, DuckDB's if it is installed, else the index's; return column names and rows.
+    """Ask in DuckDB's SQL; return column names and rows.
 
-    ConfigError for anything but one SELECT, and for one that takes too long.
+    ConfigError without DuckDB, for anything but one SELECT, and for one that takes too long.
     """
     check_results(results)
-    if (store := store_of(results)) is not None:
-        require_parquet(store.address)
     if not has_parquet() or not can_import("duckdb"):
-        if store is not None:  # its mirror has but a few documents
-            raise ConfigError(f"query: {store.address} needs duckdb", INSTALL)
-        return open_index(results, warn).query(sql)
+        raise ConfigError("query: DuckDB is not installed", INSTALL)
     from ..results.sql import ask
 
-    if store is not None:
+    if (store := store_of(results)) is not None:
         from ..results.stored import current_files
 
         return ask(sql, current_files(results, store, warn), [])
