@@ -115,6 +115,13 @@ def test_the_verdict_is_a_sentence(judgement: Judgement, words: str) -> None:
     assert first_sentence(judgement) == words
 
 
+def test_what_cannot_be_judged_is_no_success() -> None:
+    not_run = judged(missing=(replace(NOT_RUN[0], night="2026-11-21"),))
+    every = judged(steady=STEADY), judged(missing=missing("no link", of=16)), DOWN, not_run, Judgement((), 0)
+    assert [one.exit_code for one in every] == [0, 0, 4, 4, 4]
+    assert format_markdown(DOWN).startswith("**FAILED**: Nothing was measured")
+
+
 def test_every_output_begins_with_it() -> None:
     judgement = SENTENCES[1][0]
     words = SENTENCES[1][1]

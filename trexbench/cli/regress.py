@@ -33,7 +33,7 @@ Examples:
   trexbench regress --forget 1
 
 \b
-Exit codes: 0 nothing got worse, 3 a regression, 4 too few nights to judge,
+Exit codes: 0 nothing got worse, 3 a regression, 4 nothing to judge by,
 others as with every verb.
 """
 

@@ -104,7 +104,8 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
 
 def format_markdown(judgement: Judgement) -> str:
     """The judgement as a few lines for chat."""
-    sign = {0: "FAILED" if judgement.missing else "OK", 3: "REGRESSION", 4: "NO VERDICT"}[judgement.exit_code]
+    sign = {0: "OK", 3: "REGRESSION", 4: "NO VERDICT"}[judgement.exit_code]
+    sign = "FAILED" if judgement.missing and not judgement.regressions else sign
     lines = [f"**{sign}**: {escape_markdown(first_sentence(judgement))}"]
     entries = [(f"{one.kind}: {one.headline}", *one.lines) for one in events_of_judgement(judgement) if not one.older]
     entries += [(f"note: {remark}",) for remark in judgement.remarks]

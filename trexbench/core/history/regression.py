@@ -82,8 +82,9 @@ class Judgement:
 
     @property
     def exit_code(self) -> int:
-        """0: nothing got worse; 3: something did; 4: too few nights to judge any figure."""
-        return 3 if self.regressions else 0 if self.judged else 4
+        """0: nothing got worse; 3: something did; 4: too few nights, or nothing was measured in the last one."""
+        measured = self.now <= max(self.nights, default="")
+        return 3 if self.regressions else 0 if measured and self.judged else 4
 
 
 def judge_rows(
