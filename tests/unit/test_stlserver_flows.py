@@ -76,29 +76,6 @@ def test_a_start_before_the_filters_are_removed_is_not_counted() -> None:
         assert of(bench)["rp"]["1"] == 1000
 
 
-def test_several_streams_and_ports_share_a_group() -> None:
-    """Share groups as in udp_1pkt_multi_stream.py, where each port's second group is the next port's first."""
-    bench = Bench()
-    handlers = [bench.handler, bench.call("acquire", port_id=1, user="me", session_id=1, force=False)]
-    bench.call("add_stream", stream_id=9, stream=stats(12, 100.0))
-    for port in (0, 1):
-        bench.handler = handlers[port]
-        for number in (0, 1):
-            group = stats(12 + port + number, 100.0)
-            assert bench.call("add_stream", port_id=port, stream_id=number + 1, stream=group) == {}
-    for port in (1, 0):
-        bench.handler = handlers[port]
-        bench.start(port_id=port)
-    bench.wait(1)
-    assert (of(bench, 12)["tp"], of(bench, 12)["rp"]) == ({"0": 200, "1": 0}, {"0": 0, "1": 200})
-    assert (of(bench, 13)["tp"], of(bench, 13)["rp"]) == ({"0": 100, "1": 100}, {"0": 100, "1": 100})
-    assert (of(bench, 14)["tp"], of(bench, 14)["rp"]) == ({"0": 0, "1": 100}, {"0": 100, "1": 0})
-    bench.call("stop_traffic")
-    bench.call("remove_all_streams")
-    assert bench.call("get_active_pgids")["ids"]["flow_stats"] == [13, 14]
-    assert of(bench, 13)["tp"] == {"0": 100, "1": 100}, "the other port still sends it"
-
-
 def test_the_counts_go_with_the_last_stream_that_is_active() -> None:
     bench = Bench()
     for number in (1, 2):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from test_stlserver_state import STREAM
+from calls import packet, rate, single_burst
+from frames import var
 
 from trexbench.stlserver.state import graph
 from trexbench.stlserver.state.graph import Multiplier
@@ -19,14 +18,11 @@ TEN_GIGABIT = 10e9
 
 def stream(stream_id: int = 1, length: int = 60, kind: str = "pps", value: float = 1.0, **changes: Any) -> ServerStream:
     """A stream of ``length`` bytes without FCS."""
-    packet = {"binary": "A" * 4 * -(-length // 3), "meta": ""}
-    mode = {"type": "continuous", "rate": {"type": kind, "value": value}}
-    return parse_stream(Params({**STREAM, "mode": mode, "packet": packet, **changes}), stream_id, core_count=1)
+    return parse_stream(Params(rate(kind, value, packet=packet(bytes(length)), **changes)), stream_id, core_count=1)
 
 
 def burst(stream_id: int, pkts: int, **changes: Any) -> ServerStream:
-    mode = {"type": "single_burst", "total_pkts": pkts, "rate": {"type": "pps", "value": 1000}}
-    return stream(stream_id, mode=mode, **changes)
+    return parse_stream(Params(single_burst(pkts, 1000, **changes)), stream_id, core_count=1)
 
 
 def built(*streams: ServerStream) -> graph.Graph:
@@ -43,10 +39,8 @@ def built(*streams: ServerStream) -> graph.Graph:
     ],
 )
 def test_a_streams_own_rate(about: str, kind: str, value: float, pps: float) -> None:
-    rate = stream(kind=kind, value=value).rate(TEN_GIGABIT)
-    assert rate.pps == pytest.approx(pps, rel=1e-9)
-    assert rate.bps_l2 == pytest.approx(pps * 512, rel=1e-9)
-    assert rate.bps_l1 == pytest.approx(pps * 672, rel=1e-9)
+    found = stream(kind=kind, value=value).rate(TEN_GIGABIT)
+    assert (found.pps, found.bps_l2, found.bps_l1) == pytest.approx((pps, pps * 512, pps * 672), rel=1e-9)
 
 
 def test_short_packets_are_padded() -> None:
@@ -54,34 +48,13 @@ def test_short_packets_are_padded() -> None:
 
 
 def test_packets_that_change_size_count_with_their_mean() -> None:
-    variable = {"type": "flow_var", "name": "v", "size": 2, "op": "inc", "step": 1}
-    variable.update(init_value=60, min_value=60, max_value=300)
-    program = {"instructions": [variable, {"type": "trim_pkt_size", "name": "v"}]}
+    program = {"instructions": [var("v", "inc", 2, 60, 300), {"type": "trim_pkt_size", "name": "v"}]}
     assert stream(length=300, vm=program).rate(TEN_GIGABIT).bps_l2 == pytest.approx((180 + 4) * 8)
-
-
-@given(
-    pps=st.floats(0.1, 1e6),
-    kind=st.sampled_from(["raw", "pps", "bps", "bpsl1", "percentage"]),
-    value=st.floats(1e-6, 1e12),
-)
-def test_never_above_the_line_without_force(pps: float, kind: str, value: float) -> None:
-    one = built(stream(value=pps))
-    try:
-        factor = graph.factor_for(one, Multiplier(kind, "abs", value), 1.0, TEN_GIGABIT, force=False)
-    except RpcError as err:
-        assert "exceeds port line rate" in str(err)
-        return
-    assert one.peak.scaled(factor).bps_l1 <= TEN_GIGABIT * (1 + 1e-12)
 
 
 def test_force_goes_above_the_line() -> None:
     factor = graph.factor_for(built(stream()), Multiplier("percentage", "abs", 150), 1.0, TEN_GIGABIT, force=True)
     assert factor == pytest.approx(1.5 * 10e9 / 672)
-
-
-def test_a_relative_share_is_of_the_current_factor() -> None:
-    assert graph.factor_for(built(stream()), Multiplier("percentage", "add", 10), 70.0, 10e9, False) == 7.0
 
 
 def test_loops_and_continuous_streams_never_end() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
+import calls
 import pytest
 from frames import VLAN, tagged, udp
 from hypothesis import given
 from hypothesis import strategies as st
-from test_stlserver_state import STREAM, Bench
+from test_stlserver_state import Bench
 
 from trexbench.stlserver.engine import BUCKETS_US, LatencyTotals, bucket_us
 from trexbench.stlserver.state.graph import Graph, Multiplier, factor_for
@@ -22,9 +22,7 @@ NO_IP = udp()[:12] + b"\x88\xb5" + bytes(46)
 def latency(pg_id: Any = 7, packet: bytes = udp(), pps: float = 100.0, **changes: Any) -> Any:
     flow_stats = {"enabled": True, "stream_id": pg_id, "vxlan": False, "ieee_1588": False, "rule_type": "latency"}
     flow_stats.update({key: changes.pop(key) for key in list(changes) if key in flow_stats})
-    binary = base64.b64encode(packet).decode()
-    mode = {"type": "continuous", "rate": {"type": "pps", "value": pps}}
-    return {**STREAM, "mode": mode, "packet": {"binary": binary, "meta": ""}, "flow_stats": flow_stats, **changes}
+    return calls.rate("pps", pps, packet=calls.packet(packet), flow_stats=flow_stats, **changes)
 
 
 ACCEPTED = [
@@ -43,16 +41,9 @@ def test_whatever_has_room_is_accepted(about: str, packet: bytes) -> None:
     assert Bench().call("add_stream", stream_id=1, stream=latency(packet=packet)) == {}
 
 
-def test_a_stream_that_the_engine_refuses_leaves_no_group() -> None:
-    bench = Bench()
-    bench.engine.refusal = "cannot be timed"
-    assert bench.call("add_stream", stream_id=1, stream=latency()) == "cannot be timed"
-    assert bench.call("get_active_pgids")["ids"]["latency"] == [] and bench.call("get_all_streams") == {"streams": {}}
-
-
 def started(bench: Bench, **start: Any) -> Any:
     bench.call("add_stream", stream_id=1, stream=latency(pps=100))
-    bench.call("add_stream", stream_id=2, stream={**STREAM, "mode": latency(pps=10)["mode"]})
+    bench.call("add_stream", stream_id=2, stream=calls.rate("pps", 10))
     return bench.start(**start)
 
 
@@ -72,6 +63,7 @@ MULTIPLIERS: list[tuple[str, dict[str, Any], Any]] = [
     ("fewer bits", mul("bps", 1), "current stream configuration enforces a minimum rate of '51200' BPS L2"),
     ("a smaller share", mul("percentage", 1e-9), "enforces a minimum rate of '67200' BPS L1"),
     ("just what is fixed", mul("pps", 100), "a factor of 0 sends nothing"),
+    ("a hair over the line", mul("percentage", 100.005), (10e9 / L1_BITS - 100) / 10),
     ("over the line", mul("percentage", 101), "exceeds port line rate"),
 ]
 

@@ -26,12 +26,6 @@ ROOT = Path(__file__).parents[2]
 READY = re.compile(r"ready rpc=tcp://127\.0\.0\.1:(\d+) pub=tcp://127\.0\.0\.1:(\d+) ports=fake0,fake1")
 
 
-def test_free_ports_are_found_and_told() -> None:
-    with StlServer(FakeEngine()) as one, StlServer(FakeEngine()) as two:
-        assert len({one.rpc_port, one.pub_port, two.rpc_port, two.pub_port}) == 4
-        assert "ts" in ask(one.rpc_port, "ping")
-
-
 def test_a_taken_port_is_named_and_the_engine_given_back() -> None:
     with StlServer(FakeEngine()) as server:
         engine = FakeEngine()
