@@ -40,7 +40,7 @@ class World:
     queue_full_by_port: not only the sum is told. foreign_pps: frames of others that reach every port.
     blips: (begin_s, end_s) in which nothing is forwarded. read_s: between the readings of two ports.
     late_s: how late the loop wakes at most. fail_at_s: from when on reading raises ``failure``. frame_s: what tagged
-    frames take when idle; half as much again at the capacity. tag_failure: raised when frames are to be tagged.
+    frames take when idle; half as much again at the capacity.
     """
 
     capacity_pps: float | Mapping[str, float] = math.inf
@@ -66,7 +66,6 @@ class World:
     fail_at_s: float = math.inf
     failure: BaseException | None = None
     frame_s: float = 20e-6
-    tag_failure: BaseException | None = None
     seed: int = 1
 
     def capacity(self, direction: Direction) -> float:
@@ -136,8 +135,6 @@ class SimulatedGenerator:
 
     def tag(self, rates_pps: Mapping[int, float]) -> None:
         self.calls.append(("tag", dict(rates_pps)))
-        if self.world.tag_failure is not None:
-            raise self.world.tag_failure
         assert not self.rates
         self._tagged = {d: (rates_pps[d.tx], 0.0, 0.0) for d in self.plan.directions}
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import re
-import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
-from documents import to_document
 from runs import World, make_plan, make_result, simulate
 
 from trexbench.config.model import PlanDefaults
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.rows import row_of
 from trexbench.core.load.plan import pair_directions
-from trexbench.core.result import Status, from_document
+from trexbench.core.result import Status
 from trexbench.core.strategy.base import phase_begun
 from trexbench.core.strategy.kinds import STRATEGIES, plan_from_dict, plan_to_dict
 from trexbench.core.strategy.saturate import Saturate
@@ -38,17 +35,12 @@ from trexbench.session.request import expected_s, make_request
         ({"warmup_pps": 1.45e6, "kind": "saturate", "hold_s": 9}, "raise --rate"),
         ({"warmup_pps": 0.0}, "warmup pps of 0"),
         ({"sample_s": 0.01}, "`sample:`) of 0.01 s: use 50ms to 10s"),
-        ({"sample_s": 11.0}, "use 50ms to 10s"),
         ({"warmup_s": 1.0}, "--warmup of 1 s is shorter than two samples"),
-        ({"warmup_s": 0.0}, "--warmup of 0 s is shorter than two samples"),
         ({"ramp_s": 3.0}, "--ramp-duration of 3 s is too short"),
         ({"kind": "saturate", "hold_s": 3.0}, "--hold of 3 s is too short"),
         ({"hold_s": -1.0}, "hold of -1 s"),
-        ({"confirm_s": -1.0}, "confirm of -1 s"),
-        ({"latency_s": -1.0}, "latency of -1 s"),
         ({"latency_s": 1.0}, "--latency of 1 s is too short"),
         ({"drain_s": -0.1}, "drain of -0.1 s"),
-        ({"ramp_s": math.inf}, "ramp of inf s"),
         ({"hold_s": math.nan}, "hold of nan s"),
         ({"windows": 0}, "--windows of 0"),
         ({"window_s": 0.0}, "window of 0 s"),
@@ -61,11 +53,6 @@ def test_contradictions(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as raised:
         make_plan(**changes)
     assert words in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_no_direction_is_no_plan() -> None:
-    with pytest.raises(ConfigError):
-        type(make_plan())(())
 
 
 @pytest.mark.parametrize(
@@ -156,45 +143,4 @@ def test_the_time_left_falls_to_nothing(plan: Any) -> None:
     begun = {at: phase_begun(samples[: at + 1]) for at in range(1, len(samples))}
     left = [plan.time_left(samples[at].phase, samples[at].trial, samples[at].t_s - t_s) for at, t_s in begun.items()]
     assert left[0] == pytest.approx(plan.duration_s - plan.sample_s)
-    assert all(a > b for a, b in itertools.pairwise(left))
-    assert left[-1] == pytest.approx(0.0, abs=1e-6)
-
-
-def documents_of_1() -> Mapping[str, Any]:
-    """Real ones of every kind, by their names."""
-    with tarfile.open(ROOT / "tests/fixtures/documents-v1.tar.xz") as archive:
-        files = {one.name: archive.extractfile(one) for one in archive if one.isfile()}
-        documents = {name: json.load(file) for name, file in files.items() if name.endswith(".json") and file}
-    return {name: one for name, one in documents.items() if one.get("schema") == "trexbench/run"}
-
-
-DOCUMENTS = documents_of_1()
-RENAMED = {"caveats": "warnings", "caveat": "warning"}
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_documents_of_version_1_mean_what_they_meant(name: str) -> None:
-    stored = DOCUMENTS[name]
-    assert stored["version"] == 1
-    upgraded = json.loads(json.dumps(to_document(from_document(stored))))
-    for part in ("at_least", "latency", "efficiency", "losses"):
-        if part in stored:
-            assert upgraded[part] == same(stored[part]), part
-    for now, then in zip(upgraded["analysis"], stored["analysis"], strict=True):
-        apart_pps = then.pop("uncertainty_pps")  # version 1 of the analysis gave the last good rate
-        assert abs(now.pop("maximum_pps") - then.pop("maximum_pps")) <= apart_pps
-        for trial, former in zip(now["trials"], then["trials"], strict=True):  # which had the rate asked for
-            assert 0.98 * former["offered_pps"] <= trial["offered_pps"] <= former.pop("offered_pps") * (1 + 1e-9)
-            former["offered_pps"] = trial["offered_pps"]
-        now["reasons"] = [re.sub(" above [0-9.]+ %", "", one) for one in now["reasons"]]  # which they did not say
-        assert {key: now[key] for key in then} == same(then)
-    assert from_document(upgraded) == from_document(stored), "and they stay so when they are written anew"
-
-
-def same(value: Any) -> Any:
-    """This value, but for the last digits of its floats, with the present names of its keys."""
-    if isinstance(value, float):
-        return pytest.approx(value, rel=1e-12, nan_ok=True)
-    if isinstance(value, dict):
-        return {RENAMED.get(key, key): same(one) for key, one in value.items()}
-    return [same(one) for one in value] if isinstance(value, list) else value
+    assert left == pytest.approx([samples[-1].t_s - sample.t_s for sample in samples[1:]], abs=1e-6)

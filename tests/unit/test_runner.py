@@ -12,7 +12,7 @@ import pytest
 from effort import NIGHTLY, scaled
 from runs import HeldClock, SimulatedGenerator, World, make_plan, simulate, simulate_with
 
-from trexbench.core.errors import BenchError, DutError, GeneratorError, GeneratorLost, StoreError
+from trexbench.core.errors import DutError, GeneratorError, GeneratorLost
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase, Reading, Sample
 from trexbench.core.strategy.analysis import analyse
@@ -112,6 +112,7 @@ def test_whatever_is_raised_wherever_stops_the_ports_and_keeps_the_samples(what:
             assert outcome.error is None and [c.code for c in outcome.warnings] == ["sink"]
         else:
             assert outcome.error is not None
+            assert not isinstance(what, ZeroDivisionError) or outcome.error.__cause__ is what
 
 
 def _last(calls: Sequence[str], name: str) -> int:
@@ -162,23 +163,6 @@ def test_a_stop_that_fails_ends_the_run_as_incomplete() -> None:
     assert isinstance(outcome.error, GeneratorLost) and "not-stopped" in [c.code for c in outcome.warnings]
 
 
-def test_a_full_disk_ends_no_measurement() -> None:
-    class FullDisk:
-        def sampled(self, samples: Sequence[Sample], step: LoadStep) -> None:
-            raise StoreError("results/: No space left on device", "make room")
-
-    outcome = simulate(SHORT, BUSY, FullDisk())
-    assert outcome.error is None and outcome.samples[-1].phase is Phase.CONFIRM_DRAIN
-    (warning,) = outcome.warnings
-    assert warning.code == "sink" and "No space left" in warning.text
-
-
-def test_a_defect_costs_no_samples_and_keeps_its_traceback() -> None:
-    outcome = simulate(SHORT, World(fail_at_s=5.0, failure=KeyError("m_cpu_util")))
-    assert isinstance(outcome.error, BenchError) and isinstance(outcome.error.__cause__, KeyError)
-    assert "KeyError" in str(outcome.error) and len(outcome.samples) == 5
-
-
 def test_it_starts_once_updates_each_tick_and_every_start_is_bounded() -> None:
     outcome, generator, _ = simulate_with(SHORT, World())
     names = [call[0] for call in generator.calls]
@@ -190,14 +174,6 @@ def test_it_starts_once_updates_each_tick_and_every_start_is_bounded() -> None:
     _, generator, _ = simulate_with(SHORT, BUSY)
     _, trial = [call for call in generator.calls if call[0] == "start"]
     assert trial[2] == SHORT.confirm_s + SLACK_S, "a trial starts anew for its own time"
-
-
-def test_each_direction_is_asked_for_the_same_rate() -> None:
-    plan = make_plan(bidir=True, ports=(0, 1, 2, 3))
-    _, generator, _ = simulate_with(plan, World())
-    for call in generator.calls:
-        if call[0] in ("start", "update"):
-            assert set(call[1]) == {0, 1, 2, 3} and len(set(call[1].values())) == 1
 
 
 @pytest.mark.parametrize(
