@@ -6,7 +6,7 @@ import ast
 import io
 import struct
 import threading
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv6Address
 from itertools import islice
 from pathlib import Path
 
@@ -33,21 +33,14 @@ def bench(port: int = 0, **tunables: str) -> Profile:
     return load_profile(load_client(), BENCH, tunables, port)
 
 
-def ends(frame: bytes) -> tuple[str, str]:
-    return ".".join(map(str, frame[26:30])), ".".join(map(str, frame[30:34]))
-
-
 @pytest.mark.parametrize(
     ("mode", "sizes", "flows", "mean", "mpps"),
     [
-        ("var2-1514b", [1514], 251, 1514.0, 0.8149),
         ("var2-imix", [64, 590, 1514], 251, 360.167, 3.2880),
         ("var2-64b", [64], 251, 64.0, 14.8810),
         ("1flow-64b", [64], 1, 64.0, 14.8810),
-        ("var2-1514b-v6", [1514], 251, 1514.0, 0.8149),
         ("var2-imix-v6", [78, 590, 1514], 251, 368.333, 3.2189),
         ("var2-64b-v6", [78], 251, 78.0, 12.7551),
-        ("1flow-64b-v6", [78], 1, 78.0, 12.7551),
         ("var2-128b-v6", [128], 251, 128.0, 8.4459),
     ],
 )
@@ -59,39 +52,40 @@ def test_modes(mode: str, sizes: list[int], flows: int, mean: float, mpps: float
     assert profile.line_rate_pps(10e9) / 1e6 == pytest.approx(mpps, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("vm", "flows"),
-    [
-        ("none", FlowCount(1, True)),
-        ("var1", FlowCount(251, True)),
-        ("var2", FlowCount(251, True)),
-        ("random", FlowCount(251, False)),
-        ("tuple", FlowCount(251 * 64267, True)),
-    ],
-)
+FLOWS = {
+    "none": FlowCount(1, True),
+    "var1": FlowCount(251, True),
+    "var2": FlowCount(251, True),
+    "random": FlowCount(251, False),
+    "tuple": FlowCount(251 * 64267, True),
+}
+
+
+@pytest.mark.parametrize("vm", FLOWS)
 @pytest.mark.parametrize("port", [0, 1, 4, 15])
-def test_field_engines_stay_in_their_ranges_and_mend_the_checksum(vm: str, flows: FlowCount, port: int) -> None:
-    profile = bench(port, size="64", vm=vm)
-    assert profile.flows == flows
-    there, back = (f"{net}.{port // 2}.0." for net in ((16, 48) if port % 2 == 0 else (48, 16)))
-    hosts = {1} if vm == "none" else set(range(4, 255))
+@pytest.mark.parametrize("version", [4, 6])
+def test_field_engines_stay_in_their_ranges_and_checksums_hold(vm: str, port: int, version: int) -> None:
+    profile = bench(port, size="64", vm=vm, ip=str(version))
+    assert profile.flows == FLOWS[vm]
+    there, back = (16, 48) if port % 2 == 0 else (48, 16)
+    hosts, seen = {1} if vm == "none" else set(range(4, 255)), set[tuple[bytes, bytes]]()
     for frame in islice(profile.streams[0].frames(), 600):
-        source, destination = ends(frame)
-        assert source.startswith(there) and int(source[7:]) in hosts
-        assert destination.startswith(back) and int(destination[7:]) in hosts
-        assert checksum(frame[14:34]) == 0
-        assert frame[36:38] == (12).to_bytes(2, "big") and frame[40:42] == b"\0\0"
+        if version == 4:
+            pair, nets = (frame[26:30], frame[30:34]), [bytes([net, port // 2, 0]) for net in (there, back)]
+            assert checksum(frame[14:34]) == 0
+            assert frame[36:38] == (12).to_bytes(2, "big") and frame[40:42] == b"\0\0"
+        else:
+            pair = frame[22:38], frame[38:54]
+            nets = [IPv6Address(f"2001:2:{port // 2:x}:{net}::").packed[:-1] for net in (there, back)]
+            assert frame[12:14] == b"\x86\xdd" and int.from_bytes(frame[18:20], "big") == len(frame) - 54
+            pseudo = frame[22:54] + frame[58:60].rjust(4, b"\0") + (17).to_bytes(4, "big")
+            assert checksum(pseudo + frame[54:]) == 0 and frame[60:62] != b"\0\0"
+        assert [end[:-1] for end in pair] == nets and {end[-1] for end in pair} <= hosts
+        seen.add(pair)
+    assert len(seen) == 1 if vm == "none" else len(seen) > 200
 
 
-def test_var2_steps_both_ends_in_lockstep() -> None:
-    pairs = [ends(frame) for frame in islice(bench(size="64", vm="var2").streams[0].frames(), 252)]
-    assert pairs[0] == ("16.0.0.4", "48.0.0.4")
-    assert pairs[250] == ("16.0.0.254", "48.0.0.254")
-    assert pairs[251] == pairs[0]
-    assert all(source[5:] == destination[5:] for source, destination in pairs)
-
-
-@given(st.integers(64, 9216), st.sampled_from(["none", "var1", "var2", "random", "tuple"]))
+@given(st.integers(64, 9216), st.sampled_from([*FLOWS]))
 @examples(30)
 def test_every_size_counts_its_fcs(size: int, vm: str) -> None:
     (stream,) = bench(size=str(size), vm=vm).streams
@@ -103,9 +97,6 @@ def test_every_size_counts_its_fcs(size: int, vm: str) -> None:
     [
         ({"size": "63"}, "'63' is neither imix nor a size from 64 to 9216"),
         ({"size": "9217"}, "'9217' is neither"),
-        ({"size": "-5"}, "size"),
-        ({"size": "big"}, "'big' is neither"),
-        ({"size": "1e3"}, "'1e3' is neither"),
         ({"size": "²"}, "'²' is neither"),
         ({"vm": "var3"}, "invalid choice: 'var3'"),
         ({"flow": "fs"}, "unrecognized arguments: --flow fs"),
@@ -214,7 +205,7 @@ def test_a_capture_holds_the_frames_with_their_times() -> None:
 def test_a_capture_of_an_odd_port_has_the_other_addresses() -> None:
     _, frame = next(timed_frames(bench(1, size="64", vm="none"), 1000.0))
     destination, source = (mac.replace(":", "") for mac in PORT_MACS[1])
-    assert frame[:12].hex() == destination + source and ends(frame) == ("48.0.0.1", "16.0.0.1")
+    assert frame[:12].hex() == destination + source and frame[26:34] == bytes([48, 0, 0, 1, 16, 0, 0, 1])
 
 
 def assert_no_profile_loops_on() -> None:
@@ -239,25 +230,6 @@ def test_a_signal_while_a_profile_loops_ends_its_thread(tmp_path: Path, monkeypa
     with pytest.raises(Interrupted), signals_as_exceptions():
         load_profile(load_client(), path, {})
     assert_no_profile_loops_on()
-
-
-@pytest.mark.parametrize("vm", ["none", "var1", "var2", "random", "tuple"])
-@pytest.mark.parametrize("port", [0, 1, 4, 15])
-def test_ipv6_stays_in_its_ranges_and_its_udp_checksum_holds(vm: str, port: int) -> None:
-    (stream,) = bench(port, size="64", vm=vm, ip="6").streams
-    there, back = (16, 48) if port % 2 == 0 else (48, 16)
-    nets = [IPv6Network(f"2001:2:{port // 2:x}:{net}::/64") for net in (there, back)]
-    hosts = {1} if vm == "none" else set(range(4, 255))
-    seen = set()
-    for frame in islice(stream.frames(), 600):
-        source, destination = IPv6Address(frame[22:38]), IPv6Address(frame[38:54])
-        assert source in nets[0] and int(source) & 0xFFFFFFFF in hosts
-        assert destination in nets[1] and int(destination) & 0xFFFFFFFF in hosts
-        assert frame[12:14] == b"\x86\xdd" and int.from_bytes(frame[18:20], "big") == len(frame) - 54
-        pseudo = frame[22:54] + frame[58:60].rjust(4, b"\0") + (17).to_bytes(4, "big")
-        assert checksum(pseudo + frame[54:]) == 0 and frame[60:62] != b"\0\0"
-        seen.add((source, destination))
-    assert len(seen) == 1 if vm == "none" else len(seen) > 200
 
 
 def test_ipv6_addresses_are_told_as_such() -> None:

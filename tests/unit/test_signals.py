@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -133,20 +131,6 @@ def test_what_is_ignored_stays_ignored_and_all_is_as_before_afterwards() -> None
         assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
     finally:
         signal.signal(signal.SIGHUP, former)
-
-
-@pytest.mark.parametrize("block", [signals_as_exceptions, uninterrupted])
-def test_other_threads_may_use_it_too(block: Callable[[], AbstractContextManager[object]]) -> None:
-    done: list[bool] = []
-
-    def work() -> None:
-        with block():
-            done.append(True)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(5)
-    assert done == [True]
 
 
 class Stopped(Exception):
