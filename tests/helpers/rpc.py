@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import struct
-import zlib
+import threading
 from typing import Any
 
 import zmq
 
-MAGIC = 0xABE85CEA
 TIMEOUT_MS = 10_000
 
 
@@ -28,10 +26,7 @@ class RawClient:
     def ask(self, frame: bytes) -> Any:
         """The decoded answer to one frame."""
         self._socket.send(frame)
-        answer = self._socket.recv()
-        if len(answer) >= 8 and struct.unpack_from(">I", answer)[0] == MAGIC:
-            answer = zlib.decompress(answer[8:])
-        return json.loads(answer)
+        return json.loads(self._socket.recv())
 
     def request(self, method: str, params: Any) -> dict[str, Any]:
         """A request object; ``api_h`` is added to the params when there is one and they are an object."""
@@ -40,12 +35,9 @@ class RawClient:
             params = {**params, "api_h": self.api_h}
         return {"jsonrpc": "2.0", "method": method, "id": f"c{self._next_id}", "params": params}
 
-    def call(self, method: str, params: Any, zipped: bool = False) -> Any:
+    def call(self, method: str, params: Any) -> Any:
         """The whole reply to one request."""
-        frame = json.dumps(self.request(method, params)).encode()
-        if zipped:
-            frame = struct.pack(">II", MAGIC, len(frame)) + zlib.compress(frame)
-        return self.ask(frame)
+        return self.ask(json.dumps(self.request(method, params)).encode())
 
     def sync(self) -> None:
         """Get the API handler that most methods want."""
@@ -64,3 +56,35 @@ def ask(rpc_port: int, method: str, **params: Any) -> Any:
         return client.call(method, params)["result"]
     finally:
         client.close()
+
+
+class Stub:
+    """Something at a TRex server's address that keeps what it is sent, and always says the same.
+
+    deaf: so many times it says nothing first.
+    """
+
+    def __init__(self, reply: bytes = b"[]", deaf: int = 0) -> None:
+        self.heard: list[bytes] = []
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._socket = self._context.socket(zmq.ROUTER)
+        self.port = self._socket.bind_to_random_port("tcp://127.0.0.1")
+        self._reply, self._deaf, self._ending = reply, deaf, False
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._ending:
+            if not self._socket.poll(200):
+                continue
+            who, empty, message = self._socket.recv_multipart()
+            if self._deaf:
+                self._deaf -= 1
+                continue
+            self.heard.append(message)
+            self._socket.send_multipart([who, empty, self._reply])
+
+    def close(self) -> None:
+        self._ending = True
+        self._thread.join(5)
+        self._context.destroy(linger=0)

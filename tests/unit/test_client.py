@@ -18,13 +18,6 @@ from trexbench.generator.trex.client import TREX_DIR_VARIABLE, load_client
 pytestmark = pytest.mark.portable
 
 
-def test_it_is_the_client_of_trex_v3() -> None:
-    client = load_client()
-    assert client.origin == "lbr-trex-client" and client.version
-    assert {"STLClient", "STLProfile", "STLPktBuilder"} <= set(dir(client.api))
-    assert load_client() is client
-
-
 def test_our_libraries_stay_ours() -> None:
     before = {"yaml": yaml.__file__, "zmq": zmq.__file__, "scapy": scapy.__file__}
     path, hooks, environment = list(sys.path), list(sys.meta_path), dict(os.environ)
@@ -37,6 +30,7 @@ def test_our_libraries_stay_ours() -> None:
     assert {name: sys.modules[name].__file__ for name in before} == before
     assert (sys.path, sys.meta_path, dict(os.environ)) == (path, hooks, environment)
     assert not {"trex", "trex_stl_lib", "lbr_trex_client"} & set(sys.modules)
+    assert load_client() is client, "it is loaded once"
 
 
 LOADED = "from trexbench.generator.trex.client import load_client\nclient = load_client()\nimport sys\n"
@@ -69,13 +63,10 @@ def test_the_namespace_nests_and_survives_an_exception() -> None:
     assert sys.modules["yaml"] is yaml
 
 
-@pytest.mark.parametrize("by_variable", [False, True])
-def test_a_directory_without_a_client(tmp_path: Path, by_variable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if by_variable:
-        monkeypatch.setenv(TREX_DIR_VARIABLE, str(tmp_path))
-    with pytest.raises(GeneratorError, match="no TRex client in") as caught:
-        load_client(None if by_variable else tmp_path)
-    assert "t-rex-64" in str(caught.value)
+def test_a_directory_without_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TREX_DIR_VARIABLE, str(tmp_path))
+    with pytest.raises(GeneratorError, match=r"no TRex client in .*t-rex-64"):
+        load_client()
 
 
 def trex_directory(tmp_path: Path, api: str) -> Path:

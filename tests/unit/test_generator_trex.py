@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +14,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-import zmq
 from engine_fake import FakeEngine
 from faulty_server import FaultyServer
-from rpc import ask
+from rpc import Stub, ask
 from runs import HeldClock
 
 from trexbench.core.errors import ConfigError, GeneratorError, GeneratorLost, PortOwned
@@ -125,21 +124,6 @@ def test_frames_that_trex_takes_back_as_its_own_are_no_reset(
     assert (port.opackets, port.obytes) == (least, 64 * least)
 
 
-def test_an_update_is_absolute_and_for_all_streams_of_a_port_together(bench: Bench) -> None:
-    with bench.connect() as generator:
-        profiles = generator.load(BENCH, {"size": "imix", "vm": "var2"}, (0, 1))
-        assert profiles[0].pps == 48
-        generator.start({0: 1000.0}, 60)
-        bench.clock.now_s += 1
-        generator.update({0: 12345.678})
-        assert bench.sent_in(10, generator)[0] == pytest.approx(123456.78, abs=3)
-
-
-def test_rates_are_sent_without_an_exponent(bench: Bench, generator: TrexGenerator) -> None:
-    generator.start({0: 1e-05 + 1000, 1: 14_000_000.0}, 60)
-    assert bench.sent_in(1, generator) == {0: 1000, 1: 14_000_000}
-
-
 def test_traffic_ends_at_its_duration_rounded_up_and_that_is_noticed(bench: Bench, generator: TrexGenerator) -> None:
     generator.start({0: 1000.0}, 4.2)
     assert bench.sent_in(100, generator)[0] == 5000
@@ -147,16 +131,7 @@ def test_traffic_ends_at_its_duration_rounded_up_and_that_is_noticed(bench: Benc
         generator.update({0: 2000.0})
 
 
-def test_it_stops_when_told_and_again_when_told_again(bench: Bench, generator: TrexGenerator) -> None:
-    for port in (0, 1):
-        generator.stop()
-        generator.start({port: 1000.0}, 60)
-        assert bench.sent_in(1, generator) == {port: 1000, 1 - port: 0}
-        generator.stop()
-        assert bench.sent_in(10, generator) == {0: 0, 1: 0}
-
-
-@pytest.mark.parametrize("duration", [0.0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("duration", [0.0, float("inf"), float("nan")])
 def test_no_start_without_an_end(generator: TrexGenerator, duration: float) -> None:
     with pytest.raises(ConfigError, match="every start is bounded"):
         generator.start({0: 1000.0}, duration)
@@ -166,14 +141,7 @@ def test_a_rate_over_the_line_is_refused_and_nothing_runs(bench: Bench, generato
     with pytest.raises(GeneratorError, match="exceeds port line rate"):
         generator.start({0: 1000.0, 1: 20e6}, 60)
     assert bench.sent_in(1, generator) == {0: 0, 1: 0}
-
-
-def test_a_link_that_goes_down_is_in_the_reading(bench: Bench, generator: TrexGenerator) -> None:
-    generator.read()
-    bench.engine.links[1] = False
-    bench.clock.now_s += 2
-    reading = generator.read()
-    assert [reading.ports[port].link_up for port in (0, 1)] == [True, False]
+    assert generator.read().streams, "it is no reason not to count them"
 
 
 def test_facts_name_server_client_and_ports(bench: Bench, generator: TrexGenerator) -> None:
@@ -183,21 +151,6 @@ def test_facts_name_server_client_and_ports(bench: Bench, generator: TrexGenerat
     assert [port["speed_bps"] for port in facts["ports"]] == [10e9, 10e9]
     assert facts["ports"][1]["mac"] == bench.engine.ports[1].src_mac
     assert generator.speed_bps(1) == 10e9
-
-
-def test_what_a_run_both_ways_left_is_in_no_other_runs_way(bench: Bench) -> None:
-    """A session's next run sends one way only, with more streams: more packet groups from the same number on."""
-    with bench.connect() as generator:
-        generator.load(BENCH, VAR2, (0, 1))
-        generator.tag({0: 1000.0, 1: 1000.0})
-        assert sorted(generator.read().latency) == [0, 1]
-        generator.load(BENCH, {"size": "imix"}, (0,))
-        assert generator.read().latency == {} and ask(bench.server.rpc_port, "get_active_pgids")["ids"]["latency"] == []
-        generator.tag({0: 1000.0})
-        generator.start({0: 1e4}, 5.0)
-        bench.clock.now_s += 1.0
-        assert generator.read().latency[0].received == pytest.approx(1000, abs=3)
-        generator.stop()
 
 
 def test_a_foreign_owner_is_named_and_not_disturbed(bench: Bench, generator: TrexGenerator) -> None:
@@ -329,36 +282,6 @@ def test_an_unresolved_destination_is_said_before_anything_is_sent() -> None:
         generator.load(BENCH, VAR2, (0, 1))
 
 
-def test_nobody_listens() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        endpoint = ServerAddress("127.0.0.1", unused.getsockname()[1], 1, 1.0)
-    with (
-        pytest.raises(GeneratorError, match=r"no TRex server at 127.0.0.1:.*refused.*--server"),
-        connect(endpoint, (0,), HeldClock()),
-    ):
-        pytest.fail("connected")
-
-
-def answering(reply: bytes) -> tuple[ServerAddress, threading.Thread, zmq.Context[Any]]:
-    """Something at a TRex server's address that always says the same."""
-    context: zmq.Context[Any] = zmq.Context()
-    rpc, events = context.socket(zmq.REP), context.socket(zmq.PUB)
-    rpc.RCVTIMEO = 3000
-    ports = [one.bind_to_random_port("tcp://127.0.0.1") for one in (rpc, events)]
-
-    def serve() -> None:
-        try:
-            rpc.recv()
-            rpc.send(reply)
-        except zmq.ZMQError:
-            events.close()
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    return ServerAddress("127.0.0.1", ports[0], ports[1], 1.0), thread, context
-
-
 def refusal(reason: str) -> bytes:
     error = {"code": -32000, "message": "Failed To Execute Method", "specific_err": reason}
     return json.dumps({"id": "x", "jsonrpc": "2.0", "error": error}).encode()
@@ -376,13 +299,12 @@ def refusal(reason: str) -> bytes:
     ],
 )
 def test_servers_that_are_something_else(reply: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    endpoint, thread, context = answering(reply)
-    try:
-        with pytest.raises(GeneratorError, match=said) as caught, connect(endpoint, (0,), HeldClock()):
-            pytest.fail("connected")
-    finally:
-        thread.join(5)
-        context.destroy(linger=0)
+    with (
+        closing(Stub(reply)) as server,
+        pytest.raises(GeneratorError, match=said) as caught,
+        connect(ServerAddress("127.0.0.1", server.port, server.port, 1.0), (0,), HeldClock()),
+    ):
+        pytest.fail("connected")
     assert "\n" not in str(caught.value) and capsys.readouterr() == ("", "")
 
 
@@ -400,6 +322,13 @@ def test_a_start_that_is_refused_is_told_even_if_the_stop_after_it_is_refused_to
     generator = TrexGenerator(load_client(), client, cast(Channel, RefusingChannel()), (0,), HeldClock())
     with pytest.raises(GeneratorError, match="TRex server there:4501 cannot start: no start_traffic"):
         generator.start({0: 1.0}, 1.0)
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(GeneratorError, match=r"no TRex server at 127.0.0.1:.*refused.*--server"):
+            reach(ServerAddress("127.0.0.1", unused.getsockname()[1]))
 
 
 @pytest.mark.parametrize("name", ["a..b", "x" * 70])

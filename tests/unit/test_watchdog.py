@@ -8,17 +8,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zmq
 from engine_fake import FakeEngine
-from rpc import ask
+from rpc import Stub, ask
+from sshd import eventually
 
 from trexbench.child import child_argv, child_environment
 from trexbench.generator.trex import watchdog
@@ -45,79 +43,39 @@ def test_what_the_input_means(said: str, expected: Any, why: str) -> None:
     assert watchdog.read(io.StringIO(said)) == expected, why
 
 
-class Server:
-    """Answers on TRex's port and keeps what it was sent; ``deaf`` times it says nothing."""
-
-    def __init__(self, deaf: int = 0) -> None:
-        self.heard: list[Any] = []
-        self._context: zmq.Context[Any] = zmq.Context()
-        self._socket = self._context.socket(zmq.ROUTER)
-        self.port = self._socket.bind_to_random_port("tcp://127.0.0.1")
-        self._socket.RCVTIMEO = 200
-        self._deaf = deaf
-        self._ending = False
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while not self._ending:
-            try:
-                who, empty, message = self._socket.recv_multipart()
-            except zmq.Again:
-                continue
-            if self._deaf:
-                self._deaf -= 1
-                continue
-            self.heard.append(json.loads(message))
-            self._socket.send_multipart([who, empty, b"[]"])
-
-    def close(self) -> None:
-        self._ending = True
-        self._thread.join(5)
-        self._context.destroy(linger=0)
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with closing(Server()) as server:
+def server() -> Iterator[Stub]:
+    with closing(Stub()) as server:
         yield server
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
-
-
-def test_a_guard_that_was_told_all_is_well_stays_quiet(server: Server) -> None:
+def test_a_guard_that_was_told_all_is_well_stays_quiet(server: Stub) -> None:
     guard = Guard("127.0.0.1", server.port, "h", {0: "a"})
     guard.done()
     guard.done()
     assert guard.process.poll() is not None and server.heard == []
 
 
-def test_a_pipe_that_closes_without_a_word_silences_the_ports(server: Server) -> None:
+def test_a_pipe_that_closes_without_a_word_silences_the_ports(server: Stub) -> None:
     guard = Guard("127.0.0.1", server.port, "h", {0: "a", 1: "b"})
     guard.close()
-    assert until(lambda: guard.process.poll() is not None)
-    sent = server.heard[0]
+    eventually(lambda: guard.process.poll() is not None, "it has ended", 60)
+    sent = json.loads(server.heard[0])
     assert [one["method"] for one in sent] == ["stop_traffic"] * 2 + ["release"] * 2, "all stop before one is released"
     assert [(one["params"]["port_id"], one["params"]["handler"]) for one in sent] == 2 * [(0, "a"), (1, "b")]
     assert all(one["params"]["api_h"] == "h" and one["jsonrpc"] == "2.0" for one in sent)
     assert len({one["id"] for one in sent}) == 4
 
 
-def test_it_outlives_the_signals_that_end_its_harness(server: Server) -> None:
+def test_it_outlives_the_signals_that_end_its_harness(server: Stub) -> None:
     guard = Guard("127.0.0.1", server.port, "h", {0: "a"})
-    assert until(lambda: _ignores(guard.process.pid))
+    eventually(lambda: _ignores(guard.process.pid), "it ignores them", 60)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(guard.process.pid, number)
     assert guard.process.poll() is None and os.getsid(guard.process.pid) == guard.process.pid
     guard.close()
-    assert until(lambda: guard.process.poll() is not None) and server.heard
+    eventually(lambda: guard.process.poll() is not None, "it has ended", 60)
+    assert server.heard
 
 
 def _ignores(pid: int) -> bool:
@@ -128,7 +86,7 @@ def _ignores(pid: int) -> bool:
 
 def test_a_second_try_reaches_a_server_that_missed_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "TIMEOUT_MS", 1000)
-    with closing(Server(deaf=1)) as server:
+    with closing(Stub(deaf=1)) as server:
         assert watchdog.silence({**WATCHED, "rpc_port": server.port}) and len(server.heard) == 1
 
 
@@ -169,7 +127,7 @@ def test_ports_fall_silent_when_the_harness_is_killed() -> None:
         finally:
             harness.kill()
             harness.communicate()
-        assert until(lambda: _states(server) == [("STREAMS", False), ("STREAMS", False)])
+        eventually(lambda: _states(server) == [("STREAMS", False), ("STREAMS", False)], "they are silent", 60)
 
 
 def test_a_file_of_the_users_is_not_run_in_place_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
