@@ -191,13 +191,6 @@ def test_a_tuple_steps_its_port_when_its_addresses_are_through() -> None:
     assert run([*pairs_of(9, 7, 8, limit_flows=3)], 7, 26, 4) == [1, 2, 3, 1, 2, 3, 1], "or its flows"
 
 
-def test_random_stays_in_its_range_and_repeats_with_its_seed() -> None:
-    program = [flow_var("random", 100, 120), WRITE]
-    once, again = run(program, 300, 34, 2), run(program, 300, 34, 2)
-    assert once == again
-    assert set(once) <= set(range(100, 121)) and len(set(once)) > 15
-
-
 def test_a_limited_random_repeats_after_its_limit() -> None:
     variable = {"type": "flow_var_rand_limit", "name": "v", "size": 2, "limit": 5, "seed": 7,
                 "min_value": 0, "max_value": 60000}  # fmt: skip
