@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -166,3 +167,25 @@ def test_streams_are_counted_where_that_costs_nothing(
 )
 def test_a_port_is_left_out_unless_all_of_its_streams_are_told(told: Any) -> None:
     assert count_streams(told, {0: [5, 6]}, 1.0) == {}
+
+
+@pytest.mark.skipif(not os.environ.get("TREXBENCH_TREX_DIR"), reason="TREXBENCH_TREX_DIR names no TRex installation")
+@pytest.mark.parametrize(
+    ("name", "tunables", "tx_ports", "groups"),
+    [
+        ("flow_stats.py", {"num_streams": "3", "pg_id": "7"}, (0,), [7, 8, 9]),
+        ("flow_stats.py", {"pkt_type": "vlan"}, (0,), [1]),
+        ("flow_stats.py", {"pkt_type": "qinq", "fsize": "128"}, (0,), [1]),
+        ("udp_1pkt_multi_stream.py", {"streams": "3"}, (0, 1), [12, 13, 14, 15]),
+    ],
+)
+def test_trexs_own_profiles_load_and_count(
+    bench: Bench, name: str, tunables: dict[str, str], tx_ports: tuple[int, ...], groups: list[int]
+) -> None:
+    with bench.connect() as generator:
+        loaded = generator.load(Path(os.environ["TREXBENCH_TREX_DIR"], "stl", name), tunables, tx_ports)
+        assert groups_in_use(bench) == groups
+        streams = after_a_second(bench, generator, 300.0, tx_ports).streams
+        for port in tx_ports:
+            each = 300 // len(loaded[port].streams)
+            assert streams[port].sent == streams[port].received_by(1 - port) == (each,) * len(loaded[port].streams)
