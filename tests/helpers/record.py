@@ -1,7 +1,7 @@
 """Writes a real TRex's answers to the conversation of calls.py: ``python tests/helpers/record.py HOST [RPC]``.
 
 Run it with the project on PYTHONPATH, against a TRex that was just started; it replaces the fixture.
-Its port 0 is to have the addresses that addresses.py calls RECORDED.
+Its port 0 is to have the addresses of the fake engine's.
 """
 
 from __future__ import annotations

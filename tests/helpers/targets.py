@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from addresses import RECORDED, Layers, configured_layers
 from engine_fake import FakeEngine
-from rpc import RawClient
 
 from trexbench.config.lookup import load_dut
 from trexbench.config.twin import TwinSpec
@@ -34,16 +32,12 @@ DIRECTORY_VARIABLE = "TREXBENCH_TREX_DIR"
 
 @dataclass(frozen=True)
 class Target:
-    """Where a server listens; real: its packets are, and its ports are not the suite's own to reconfigure.
-
-    layers: the ``layer_cfg`` that port 0 was started with.
-    """
+    """Where a server listens; real: its packets are, and its ports are not the suite's own to reconfigure."""
 
     host: str
     rpc_port: int
     pub_port: int
     real: bool
-    layers: Layers
 
 
 def named_server() -> str | None:
@@ -59,17 +53,10 @@ def trex_directory() -> Path | None:
 
 @contextmanager
 def named_target() -> Iterator[Target]:
-    """The TRex that runs; nobody but itself can say what addresses it was configured with."""
+    """The TRex that runs."""
     host, _, ports = (named_server() or "").partition(":")
     rpc_port, _, pub_port = ports.partition(":")
-    client = RawClient(host, int(rpc_port or 4501))
-    try:
-        client.sync()
-        status = client.call("get_port_status", {"port_id": 0, "block": False})["result"]
-    finally:
-        client.close()
-    layers = status["attr"]["layer_cfg"]
-    yield Target(host, int(rpc_port or 4501), int(pub_port or 4500), real=True, layers=layers)
+    yield Target(host, int(rpc_port or 4501), int(pub_port or 4500), real=True)
 
 
 @contextmanager
@@ -86,7 +73,7 @@ def simulated_target() -> Iterator[Target]:
 
 def _served(engine: Engine) -> Iterator[Target]:
     with StlServer(engine) as server:
-        yield Target(server.host, server.rpc_port, server.pub_port, real=False, layers=RECORDED)
+        yield Target(server.host, server.rpc_port, server.pub_port, real=False)
 
 
 @contextmanager
@@ -110,5 +97,4 @@ def _in_a_lab(trex_dir: Path | None) -> Iterator[Target]:
         # without its routes the router forwards nothing, and what ought to arrive does not
         dut = open_dut(Wanted(config, spec.tester_macs, None, lab.host_facts), transport)
         apply(dut, transport, NoJournal())
-        layers = configured_layers(source=spec.tester_macs[0], target=spec.dut_macs[0])
-        yield Target("127.0.0.1", spec.rpc_port, spec.pub_port, real=True, layers=layers)
+        yield Target("127.0.0.1", spec.rpc_port, spec.pub_port, real=True)
