@@ -24,6 +24,8 @@ from trexbench.core.tcp.result import TcpResult
 from trexbench.core.typed import Status
 
 MSS = 1448
+BEGUN_S = {"client": 3.0, "server": 50.0}
+"""Time that each host's own clock shows at the start."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,6 @@ class Path:
     interrupts; user: in programs. threads: (user, system, waiting) by host.
     in_flight, cwnd, send_buffer, peer_window: bytes per stream. drops: frames that the DUT lost over the leg and
     calls ``drop_name``.
-    client_first_s, server_first_s: what the hosts' clocks show at the start.
     """
 
     bps: float | Sequence[float] = 940e6
@@ -52,8 +53,6 @@ class Path:
     drops: int = 0
     drop_name: str = "rx_missed_errors"
     power_w: float | None = None
-    client_first_s: float = 3.0
-    server_first_s: float = 50.0
 
 
 def make_leg(plan: TcpPlan, leg: Leg, path: Path = Path(), jitter: Mapping[str, float] = {}) -> LegReadings:
@@ -106,10 +105,9 @@ def _reading(
         for way in ways
         for number in range(plan.streams)
     )
-    first_s = {"client": path.client_first_s, "server": path.server_first_s}[host]
     user, system, waiting = path.threads.get(host, (0.05, 0.2, 0.0))
     return HostReading(
-        at_s=first_s + time_s,
+        at_s=BEGUN_S[host] + time_s,
         streams=streams,
         cpus=_cpus(path.cores.get(host, (0.3,)), time_s, path.packets, path.user),
         threads=(ThreadTime(1, user * time_s, system * time_s, waiting * time_s),),
@@ -138,13 +136,6 @@ def _dut(path: Path, moment: Moment, t_s: float, done: float) -> DutReading:
         power_w=path.power_w,
     )
     return DutReading(moment, 10.0 + t_s, 0.01, seen)
-
-
-def without(leg: LegReadings, host: str, *numbers: int) -> LegReadings:
-    """The leg without these readings of a host."""
-    left = tuple(one for at, one in enumerate(getattr(leg, host)) if at not in numbers)
-    changes: dict[str, Any] = {host: left}
-    return replace(leg, **changes)
 
 
 def make_tcp_result(

@@ -53,6 +53,7 @@ DUT, UNKNOWN, CPU = TcpLimit.DUT, TcpLimit.UNKNOWN, TcpLimit.ENDPOINT_CPU
 WINDOW, FULL = TcpLimit.WINDOW, TcpLimit.LINK
 SLEEPER, LATE = {"client": (0.01, 0.02, 0.08)}, Path(bps=957e6, threads={"server": (0.01, 0.04, 0.15)})
 FILLED = Path(bps=80e6, threads={"client": (0.01, 0.02, 0.01)}, cores={"client": (0.99,), "dut": (0.98,)}, packets=0.1)
+ONE_FULL = Path(bps=80e6, cores={"dut": (0.02, 0.98, 0.02, 0.02)})
 FAST = Path(bps=5.1e9, cores={"dut": (0.99,)})
 WIDE = {"send_buffer": 80_000_000, "peer_window": 80_000_000}
 SMALL = {"in_flight": 120_000, "peer_window": 121_000}
@@ -87,6 +88,7 @@ CASES = [
     case("a sleeper hides no DUT", Path(bps=80e6, threads=SLEEPER, cores={"dut": (0.98,)}), DUT, code="foreign-load"),
     case("other work, for which the program did not wait", FILLED, DUT, code="foreign-load"),
     case("packets fill an endpoint's core", replace(FILLED, packets=0.6), CPU),
+    case("one full core of the DUT's", ONE_FULL, DUT, r"^the DUT's CPU 1 was 98\.0 % busy$", code="no-ceiling"),
     case("near the ceiling", FAST, CPU, "5.400 Gbit/s without the router", ceiling=Path(bps=5.4e9)),
     case("a ceiling that was passed", FAST, DUT, code="no-ceiling", ceiling=Path(bps=2e9)),
     case("a ceiling of the line", replace(FAST, bps=900e6), DUT, ceiling=Path(bps=941e6), setup=GIGABIT),
@@ -201,12 +203,6 @@ def test_without_an_idle_round_trip_no_window_is_the_limit() -> None:
     blind = replace(run, legs=(replace(run.legs[0], client=readings),))
     assert blind.flows[0].verdict.limit is WINDOW  # by its pings
     assert replace(blind, pings=()).flows[0].verdict.limit is UNKNOWN
-
-
-def test_one_full_core_of_the_dut_is_the_duts_limit() -> None:
-    found = verdict(Path(bps=80e6, cores={"dut": (0.02, 0.98, 0.02, 0.02)}))
-    assert (found.limit, found.reasons) == (DUT, ("the DUT's CPU 1 was 98.0 % busy",))
-    assert codes(found) == {"no-ceiling"}
 
 
 def test_on_shared_cores_a_program_is_not_believed() -> None:

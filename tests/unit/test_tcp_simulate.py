@@ -50,12 +50,6 @@ def test_a_bench_of_a_shipped_twin_measures_on_its_own_clock() -> None:
     assert not measure_tcp(unwatched, Output()).result.legs[0].dut
 
 
-def test_a_seed_makes_the_same_run_again_and_another_another() -> None:
-    plan = TcpPlan((Leg(F),), time_s=4)
-    one, again, other = (bench("raspberry-pi", seed=seed).flow(Leg(F), plan, print, None) for seed in (7, 7, 8))
-    assert one == again != other
-
-
 def test_a_router_that_dials_in_fills_its_line_with_less_payload() -> None:
     dials, plain = bench("edgerouter-edgeos").setup, bench("raspberry-pi").setup
     assert (dials.pppoe, dials.mtu, dials.tags) == (True, 1492, 3)

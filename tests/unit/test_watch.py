@@ -114,18 +114,6 @@ def test_a_ramp_is_looked_at_only_when_asked() -> None:
     assert [pair for pair in seen(watcher) if pair[0] != "tick"] == [*HOLD[:3], HOLD[-1]]
 
 
-def test_a_search_is_looked_at_while_it_holds_what_it_found() -> None:
-    watcher = watched(make_plan(kind="search"), "hold")
-    assert seen(watcher) == [HOLD[0], *HOLD[3:]]
-    begin, end = watcher.dut_readings[1:3]
-    assert end.t_s - begin.t_s == pytest.approx(4.0)
-
-
-def test_off_never_looks() -> None:
-    box = Box()
-    assert not watched(make_plan(), "off", box).dut_readings and not box.looks
-
-
 @pytest.mark.parametrize("failing", range(1, 7))
 def test_a_look_that_fails_is_a_warning_and_no_more(failing: int) -> None:
     watcher = watched(make_plan(hold_s=10.0, confirm_s=10.0), "hold", Box(fails=(failing,)))
@@ -195,9 +183,10 @@ def lost() -> Attestation:
     raise DutLost("the connection to box was lost")
 
 
-def test_a_dut_that_is_as_it_was_changes_nothing() -> None:
-    outcome = Outcome(())
+def test_a_dut_that_is_as_it_was_and_a_run_that_failed_anyway_change_nothing() -> None:
+    outcome, failed = Outcome(()), Outcome((), GeneratorLost("TRex went away"))
     assert after(lambda: FOUND, outcome) is outcome and after(None, outcome) is outcome
+    assert after(lambda: pytest.fail("nobody asks"), failed) is failed
 
 
 def test_a_dut_that_has_changed_makes_the_run_void() -> None:
@@ -210,8 +199,3 @@ def test_a_dut_that_has_changed_makes_the_run_void() -> None:
 def test_a_dut_that_cannot_be_read_is_a_warning() -> None:
     (warning,) = after(lost, Outcome(())).warnings
     assert warning.code == "not-attested" and "after the run: the connection to box was lost" in warning.text
-
-
-def test_a_run_that_failed_anyway_keeps_its_reason() -> None:
-    outcome = Outcome((), GeneratorLost("TRex went away"))
-    assert after(lambda: pytest.fail("nobody asks"), outcome) is outcome
