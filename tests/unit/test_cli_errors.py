@@ -43,25 +43,18 @@ MISTAKES: list[tuple[str, ...]] = [
     ("--bogus", "--bogus"),
     ("rmap", "no command 'rmap': did you mean ramp?", "trexbench --help"),
     ("lab bogus", "no command 'bogus': there are calibrate, down, ", "lab --help"),
-    ("results lst", "no command 'lst': did you mean list?"),
     ("profle", "no command 'profle': did you mean lab profile?"),
     (f"{RAMP} --bidri", "--bidir"),
     ("suite plan netgate-610", "unknown suite 'netgate-610': did you mean netgate-6100?"),
     ("ramp", "--dut", "ramp --help"),
-    (f"{RAMP} --bogus", "--bogus"),
     (f"{RAMP} stray", "stray"),
-    ("ramp --dut nope --mode 64b", "unknown DUT 'nope'", "lab-linux", "netgate-vpp"),
     ("ramp --dut netgate-vp --mode 64b", "unknown DUT 'netgate-vp': did you mean netgate-vpp?"),
-    ("ramp --dut no/such.yaml --mode 64b", "no/such.yaml: No such file"),
     ("ramp --dut netgate-vpp --mode nope", "unknown mode 'nope'", "var2-64b", "1flow", "imix"),
-    ("ramp --dut netgate-vpp --mode 64", "did you mean 64b?"),
     ("ramp --dut netgate-vpp", "var2-64b"),
     ("ramp --dut netgate-vpp --mode ./mine.py", "./mine.py is no mode: name a file of your own with --profile"),
     (f"{RAMP} --profile bench", "--mode and --profile exclude each other"),
     ("ramp --dut netgate-vpp --profile nofile.py", "unknown profile 'nofile'", "bench"),
-    ("lab profile show nope", "unknown mode 'nope'", "var2-64b"),
     ("dut new mine --driver linux --interfaces a,b,c -o -", "3 interfaces, 2 ports of the tester", "--ports"),
-    ("doctor --dut nope", "unknown DUT 'nope'"),
     (f"{RAMP} --configs-dir nowhere", "nowhere", "not there"),
     ("search --dut netgate-vpp --sizes rfc2544,9000", "frame size 'rfc2544'", "or rfc2544 alone"),
     (f"{RAMP} --ports 0,1,2", "3 port(s) make no pairs"),
@@ -69,19 +62,14 @@ MISTAKES: list[tuple[str, ...]] = [
     (f"{RAMP} --ports a,b", "ports 'a,b'"),
     (f"{RAMP} -t size", "tunable 'size'"),
     (f"{RAMP} -t size=64,", "tunable ''"),
-    (f"{RAMP} -t =64", "tunable '=64'"),
     (f"{RAMP} --loss 1", "share '1'", "1%", "0.01"),
-    (f"{RAMP} --windows 0", "--windows"),
     (f"{RAMP} --sample 1ms", "50ms to 10s"),
-    (f"{RAMP} --ramp-duration forever", "duration 'forever'"),
     (f"{RAMP} --ramp-duration 1", "too short to see saturation"),
     (f"{RAMP} --rpc-port 99999", "--rpc-port"),
-    *((f"{RAMP} {option}=fast", option, "'fast'") for option in ("--ramp-to", "--warmup")),
     (f"{RAMP} --warmup=1kpps:", "--warmup"),
     (f"{SATURATE} --rate 120%", "over line rate"),
     (f"{SATURATE} --ramp-to 50%", "--ramp-to"),
     ("ramp --dut netgate-vpp --mode 64b --seed 3", "--seed means nothing without --sim"),
-    ("lab serve --interfaces p0,p1 --seed 2", "--seed means nothing without --sim: add --sim DUT, or leave it out"),
     ("lab serve --interfaces p0,p1 --rx-queues 2", "--rx-queues means nothing without --sim"),
     (f"{SIMULATED} --server trex1", "--sim and --server exclude each other"),
     (f"{SIMULATED} --no-apply", "--sim and --no-apply exclude each other"),
@@ -89,17 +77,14 @@ MISTAKES: list[tuple[str, ...]] = [
     (f"{SIMULATED} --speedup 0.5", "speedup"),
     (f"{SIMULATED} --speedup nan", "'nan' is not a number"),
     (f"{SIMULATED} -t direction=1", "tunable direction: trexbench sets it itself"),
-    (f"{SIMULATED} -t port_id=3", "tunable port_id: trexbench sets it itself"),
     ("ramp --dut netgate-vpp --sim --mode 64b-v6 -q", "sends IPv6, but the ports have no IPv6 address"),
     (f"{SIZES} rfc2544 --mode 64b", "leave out --mode and --profile"),
     (f"{SIZES} rfc2544 -t size=65", "exclude each other"),
     (f"{SIZES} 64,64", "is repeated"),
     (f"{SIZES} 63", "name a size from 64 to 9216"),
     (f"{SIZES} 64,imix", "write sizes as 64,512,1518, or rfc2544"),
-    ("efficiency --dut lab-linux --sim --rates 1%,1%", "is repeated"),
     ("efficiency --dut lab-linux --sim --telemetry off", "nothing to say"),
     ("lab calibrate --sim --modes nosuch", "nosuch"),
-    ("lab calibrate --sim --ports 0", "pairs"),
     ("tcp --dut netgate-vpp --time 4s", "endpoints:"),
     ("tcp --dut raspberry-pi --speedup 5", "--sim"),
     ("tcp --dut raspberry-pi --sim --time 1s", "--time"),
@@ -107,25 +92,18 @@ MISTAKES: list[tuple[str, ...]] = [
     ("tcp --dut raspberry-pi --sim --forward --reverse", "exclude each other"),
     ("tcp --dut raspberry-pi --sim --brief --json", "exclude each other"),
     ("tcp --bdp --dut lab-linux --sim", "lab-linux has no WAN: there is no BDP: state one: --wan 20ms,1gbit"),
-    (f"{WAN}", "a WAN of 20.0 ms: there is no BDP"),
-    (f"{WAN},1gbit --sweep --factor 3", "--factor and --sweep exclude each other"),
+    (f"{WAN},1gbit --sweep --buffers 1mb", "--sweep and --buffers exclude each other"),
+    (f"{WAN},1gbit --buffers 5gb", "--buffers of 5000000000 B: take 4096 to 2147483647"),
+    (f"{WAN},1gbit --cc 'Cubic x'", "--cc: 'Cubic x' is not a congestion control"),
     (f"{WAN},1gbit --factor 0", "--factor of 0"),
-    (f"{WAN},1gbit --factor nan", "is not a number"),
-    (f"{WAN},100gbit --factor 100", "buffers of 25.0 GB, 100 times the BDP"),
-    (f"{WAN},1gbit --buffers 12", "buffers of 12 B"),
-    ("tcp --bdp --dut lab-linux --sim --wan 20x", "'20x' of a WAN not understood"),
-    (f"{WAN},1gbit --ip both", "one version of IP: leave --ip both out"),
-    (f"{WAN},1gbit --bidir", "one version of IP: leave --bidir out"),
     (f"{WAN},1gbit --both --ip both", "one version of IP: leave --both and --ip both out"),
     ("tcp --dut raspberry-pi --sim --factor 0", "--factor means nothing without --bdp"),
     ("lab calibrate --sim --prefix tbx2", "--prefix means nothing without --dut", "name the DUT"),
-    ("doctor --prefix tbx2", "--prefix means nothing without --dut", "name the DUT"),
     ("doctor --rx-queues 2", "--rx-queues means nothing without --dut", "name the DUT"),
     ("report --watch --format md", "--watch writes no file"),
     ("report --port 8000", "--port means nothing without --watch: add --watch, or leave it out"),
     ("report --format csv", "a file for each table"),
     ("report --markdown r.md", "--markdown: a report is written in one form at a time: use --format md -o FILE"),
-    ("report -o r.csv", "a file for each table"),
     ("dut record netgate-vpp -o -", "written to a file only"),
     ("regress --acknowledge a --metric power --note x --format md", "--format means nothing with --acknowledge"),
     ("regress --forget 1 -o x", "-o means nothing with --forget"),
@@ -135,10 +113,7 @@ MISTAKES: list[tuple[str, ...]] = [
     ("results list --since yesterday", "is not a date"),
     ("results list --limit 0", "--limit"),
     ("results prune", "--keep-nights N or --before DATE"),
-    ("results prune --keep-nights 3 --before 2026-01-01", "give either --keep-nights N or --before DATE"),
-    ("results prune --keep-nights 0", "--keep-nights"),
     ("results prune --before 2026-01-01 --yes --dry-run", "exclude each other"),
-    ("results import x.json --speed fast", "speed"),
     ("results export x.json -o y/", "Missing option '--loadtest'"),
     ("results list --json --format csv", "--json and --format csv exclude each other"),
     ("lab status --format csv", "'csv' is not one of 'text', 'json'"),
@@ -147,22 +122,16 @@ MISTAKES: list[tuple[str, ...]] = [
     ("--json dut list", "--json belongs after dut"),
     ("lab down --prefix Up/there", "'Up/there' is not a prefix for namespaces"),
     ("suite run netgate-6100 --date 2999-01-01 --server 127.0.0.1", "lies in the future: name the day on which the"),
-    *((f"{verb} 2026-13-01", "'2026-13-01' is not a date") for verb in ("report --since", "regress --since")),
-    ("report --night 2026-13-01", "'2026-13-01' is not a date"),
     (
         "report -o x.pdf",
         "x.pdf: no form has this ending: take .html, .htm, .md, .json, .csv, or name one with --format",
     ),
     (f"{SIMULATED} --windows 1001", "1<=x<=1000"),
     ("dut new ../mine --driver none", "cannot be the name"),
-    ("dut new mine --driver linux --speed fast", "speed"),
     *((f"{SIMULATED} --label {quote(word)}", "would not be found again") for word in LABELS),
     (f"{SIMULATED} --results file:///tmp/store", "only whole nights can be stored at an address"),
     ("suite run lab --fleet local:2", "--fleet local:2 has simulated testers only: add --sim"),
     ("suite run lab --sim --fleet local:0", "not a number of testers from 1 to 64: write it as local:3"),
-    ("suite run lab --sim --fleet none.yaml", "none.yaml: No such file"),
-    ("fleet calibrate lab --results file:///tmp/store", "only whole nights can be stored at an address"),
-    ("regress --json --junit -", "two outputs cannot share"),
     ("regress --github", "--github: annotations are no longer printed: use --format md"),
     ("regress --acknowledge x --note y --forget 1", "exclude each other"),
     ("regress --metric power", "--acknowledge"),
@@ -185,11 +154,10 @@ def test_no_server_on_a_closed_port() -> None:
 
 
 @pytest.mark.parametrize("verb", ["results show", "results export --loadtest -o out.json"])
-def test_files_that_are_no_runs(verb: str, tmp_path: Path) -> None:
+def test_files_that_are_no_runs(verb: str) -> None:
     fails(f"{verb} nofile.json", 9, "nofile.json")
-    for text in ("", "{", "[]", "{}", "[" * 100_000, '{"schema": "trexbench/run", "version": 99}', "\x00\xff"):
-        (tmp_path / "run.json").write_text(text)
-        fails(f"{verb} run.json", 9, "run.json")
+    Path("run.json").write_text("{}")  # what else may be in one: test_documents
+    fails(f"{verb} run.json", 9, "run.json")
 
 
 def test_completion_says_nothing_of_a_directory_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,12 +203,6 @@ def test_checks_have_colours_unless_they_are_unwanted(
 def test_a_new_config_asks_nothing_where_standard_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     assert run("dut", "new", "box").code == 0
-
-
-def test_a_group_alone_shows_its_help() -> None:
-    for arguments in (("lab",), ("lab", "profile"), ("dut",)):
-        _, out, err = run(*arguments)
-        assert "Usage: trexbench" in out + err and "\nCommands:" in out + err
 
 
 def test_as_a_process_of_its_own() -> None:

@@ -39,35 +39,27 @@ def means(run: TcpResult) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("name", "way", "streams", "mbps", "intervals"),
+    ("name", "way", "streams", "mbps", "retransmits", "intervals"),
     [
-        ("forward", Way.FORWARD, 2, [100], 4),
-        ("reverse", Way.REVERSE, 1, [50], 4),
-        ("bidir-both-ends", Way.BIDIR, 1, [50, 50], 4),
-        ("server", Way.FORWARD, 1, [50], 4),
-        ("interrupted", Way.FORWARD, 1, [50], 3),
+        ("forward", Way.FORWARD, 2, [100.4], [0], 4),
+        ("reverse", Way.REVERSE, 1, [50.33], [2], 4),
+        ("bidir-both-ends", Way.BIDIR, 1, [49.73, 50.25], [0, 1], 4),
+        ("server", Way.FORWARD, 1, [50.3], [None], 4),
+        ("interrupted", Way.FORWARD, 1, [50.28], [1], 3),
     ],
 )
-def test_each_way_with_its_rate(name: str, way: Way, streams: int, mbps: list[float], intervals: int) -> None:
+def test_each_way_with_the_figures_that_iperf3_says_itself(
+    name: str, way: Way, streams: int, mbps: list[float], retransmits: list[int | None], intervals: int
+) -> None:
     run = taken(printed(name))
     assert run.plan.legs[0].way is way and run.plan.streams == streams and run.plan.interval_s == 0.5
-    assert means(run) == pytest.approx([1e6 * rate for rate in mbps], rel=0.06)
+    assert means(run) == pytest.approx([1e6 * rate for rate in mbps], rel=0.005)
+    assert [flow.flow.retransmits for flow in run.flows] == retransmits
     for flow in run.flows:
         assert flow.statistics is not None and flow.statistics.count == len(flow.flow.intervals) == intervals
         assert flow.verdict.limit is TcpLimit.UNKNOWN
     (summary,) = run.summaries
     assert summary.limit is TcpLimit.UNKNOWN and summary.at_least and summary.cores_per_gbps is None
-
-
-@pytest.mark.parametrize("name", ["forward", "reverse", "bidir-both-ends"])
-def test_the_mean_is_what_iperf3_says_itself(name: str) -> None:
-    document = printed(name)
-    run, end = taken(document), document["end"]
-    sums = [end["sum_received"], end.get("sum_received_bidir_reverse")]
-    assert means(run) == pytest.approx([told["bits_per_second"] for told in sums if told], rel=0.005)
-    assert [flow.flow.retransmits for flow in run.flows] == [
-        one["retransmits"] for one in (end["sum_sent"], end.get("sum_sent_bidir_reverse")) if one
-    ]
 
 
 def test_what_was_omitted_is_left_out() -> None:
@@ -138,11 +130,6 @@ def test_it_says_what_it_is_and_what_is_not_known() -> None:
     assert row.traffic == "TCP by iperf3, bbr"
 
 
-def test_the_lines_speed_makes_it_the_limit() -> None:
-    run = taken(printed("forward"), line_bps=105e6)
-    assert run.flows[0].verdict.limit is TcpLimit.LINK
-
-
 def test_addresses_tell_the_version_of_ip() -> None:
     document = printed("forward")
     for address, version in (("2001:db8::1", 6), ("::ffff:10.0.0.1", 4), ("10.0.0.1", 4)):
@@ -186,11 +173,9 @@ changed = partial(changed_at, printed("forward"))
         (printed("udp"), "a test of UDP"),
         (printed("refused"), "nothing was measured: unable to connect to server: Connection refused"),
         (changed("intervals", value=[]), "nothing was measured"),
-        (changed("intervals", value={}), "Expected `array`"),
         (changed("intervals", 0, "streams", 0, "bytes", value="many"), r"bytes"),
         (changed("intervals", 0, "streams", 0, "bytes", value=10**400), "damaged"),
         (changed("intervals", 0, "streams", 0, "bytes", value=1e19), "more bytes than any test sends"),
-        (changed("intervals", 0, "streams", 0, "seconds", value=-1), "seconds"),
         (changed("start", "connected", value=[]), "nothing was measured|no payload"),
         (changed("start", "test_start", "num_streams", value=0), "num_streams"),
     ],
