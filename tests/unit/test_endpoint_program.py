@@ -28,11 +28,12 @@ from trexbench.endpoint import run_program
 from trexbench.results.store import load_tcp
 from trexbench.session.keep import Output
 from trexbench.session.loop import Interrupted
-from trexbench.session.process import HeldClock, signals_as_exceptions
+from trexbench.session.process import signals_as_exceptions
 from trexbench.session.tcp.bench import HostsBench
 from trexbench.session.tcp.hosts import Endpoint, Endpoints
 from trexbench.session.tcp.legs import run_tcp
 from trexbench.session.tcp.request import TcpRequest
+from trexbench.session.tcp.simulate import SimulatedBench
 
 pytestmark = pytest.mark.portable
 
@@ -73,14 +74,14 @@ def test_a_program_ends_when_it_is_over() -> None:
         time.sleep(0.05)
 
 
-class Breaking:
+class Breaking(SimulatedBench):
     """A bench whose legs break off at once, beside echo requests of a day."""
 
     setup, warnings = TcpEnvironment(), (RunWarning("lab", "its host is busy"),)
 
     def __init__(self, raises: bool) -> None:
-        self.facts: Any = {"client": {}, "server": {}, "dut": {}}
-        self._raises, self.ended_early, self.clock = raises, False, HeldClock(1e9)
+        super().__init__(replace(REQUEST, sim=True, speedup=1e9))
+        self._raises, self.ended_early = raises, False
 
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
         if loaded:
@@ -88,21 +89,12 @@ class Breaking:
             raise DutError("it was ended")
         return Ping(leg, loaded, count, (0.001,) * count)
 
-    def look(self, moment: Any) -> None:
-        """Nothing to read."""
-
-    def prove(self, versions: Any) -> None:
-        """It is a way without a network."""
-
     def flow(self, leg: Leg, plan: TcpPlan, seen: Any, counters: Any) -> LegReadings:
         if self._raises:
             raise DutError("the client cannot be reached")
         return LegReadings(leg, 0.0, error="the server was killed")
 
-    def around(self, leg: Leg, plan: TcpPlan) -> None:
-        """No way leads around."""
-
-    def ping_line(self, leg: Leg, count: int) -> Ping:
+    def ping_line(self, leg: Leg, count: int) -> Any:
         return self.ping(leg, count, False, threading.Event())
 
 

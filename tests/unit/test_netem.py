@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from box_tc import PLAIN, TcBox
-from boxes import BoxTransport, Said
+from boxes import BoxTransport
 from samples import LOSSY, SAMPLES
 
 from trexbench.config.endpoints import TransportConfig
@@ -71,7 +71,6 @@ def test_what_tc_of_debian_12_prints_is_what_was_set() -> None:
 @pytest.mark.parametrize(("text", "said"), [
     ("40ms,1gbit", "delay 10.0 ms in place of 20.0 ms"),
     ("20ms,1gbit,jitter=1ms", "jitter"),
-    ("20ms,1gbit,loss=1%", "loss"),
     ("20ms,2gbit", "rate 1.000 Gbit/s in place of 2.000 Gbit/s"),
     ("20ms,1gbit,queue=1mb", "queue 2.50 MB in place of 1.00 MB"),
     ("20ms", "netem and tbf in place of netem"),
@@ -95,8 +94,8 @@ class Host:
         return "a boot"
 
 
-def connected(box: TcBox, folder: Path, fail: dict[str, Said] | None = None) -> ConnectedDut:
-    transport, journal = BoxTransport(box, fail=fail or {}), FileJournal("box", folder)
+def connected(box: TcBox, folder: Path) -> ConnectedDut:
+    transport, journal = BoxTransport(box), FileJournal("box", folder)
     return ConnectedDut(cast(Any, Host()), cast(Any, transport), journal, cast(Any, None))
 
 
@@ -174,17 +173,14 @@ def says(*lines: str) -> str:
 
 
 UNKNOWN = says("Error: Specified qdisc kind is unknown.", "Command failed -:1")
-NOT_PERMITTED = says("unshare: unshare failed: Operation not permitted")
 CANNOT = r"the DUT \(this machine\) cannot make a WAN of .* by netem and tbf \(Error: Specified .*modprobe sch_netem"
 
 
 @pytest.mark.parametrize(("lab", "unshare", "text", "said"), [
     (False, TOLD, "20ms,1gbit", ""),
     (True, TOLD, "20ms,1gbit", ""),
-    (True, UNKNOWN, "20ms,1gbit", CANNOT),
     (False, UNKNOWN, "20ms,1gbit", CANNOT),
     (False, says("sh: 1: tc: not found"), "20ms", "tc is not installed.*iproute2.*wan_host"),
-    (False, NOT_PERMITTED, "20ms", "by netem .*not permitted"),
     (False, TOLD, "40ms,1gbit", "does not read a WAN of .* back: delay 10.0 ms in place of 20.0 ms"),
 ])  # fmt: skip
 def test_what_makes_it_is_found_by_trying(
@@ -234,12 +230,9 @@ def test_a_wan_host_serves_a_router_of_any_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("host", "said"), [
-    ("wan_host: {transport: {type: ssh, host: b}, interfaces: [eth0]}", "name both interfaces"),
     ("wan_host: {transport: {type: ssh, host: b}, interfaces: [eth0, eth0]}", "name both interfaces"),
     ("wan_host: {transport: {type: ssh, host: b}, interfaces: [eth0, 'a b']}", "interface"),
     ("wan_host: {transport: {type: cli, host: b, platform: x}, interfaces: [a, b]}", "reached by netns, local, ssh"),
-    ("wan_host: {transport: {type: ssh}, interfaces: [a, b]}", "host"),
-    ("wan_host: {interfaces: [a, b]}", "transport"),
 ])  # fmt: skip
 def test_what_is_no_wan_host_is_refused(tmp_path: Path, host: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
