@@ -42,8 +42,6 @@ def test_two_ports_are_all_that_an_unmanaged_dut_needs(tmp_path: Path) -> None:
     [
         ("transport: {type: local}\n", ":3: transport: has no effect on driver none"),
         ("routes: [{to: 16.0.0.0/8, via: 10.0.0.1}]\n", ":3: routes: has no effect on driver none"),
-        ("linux: {rps: off}\n", ":3: linux: has no effect on driver none"),
-        ("lab: {}\n", ":3: lab: has no effect on driver none"),
         ("power: {type: rapl}\n", ":3: power.type: rapl runs a program on the DUT, which transport none cannot"),
     ],
 )
@@ -64,25 +62,6 @@ def test_addresses_are_refused_where_nothing_sets_them() -> None:
 def test_a_driver_that_knows_the_system_still_needs_addresses() -> None:
     found = errors_of(BARE, "none", "linux\ntransport: {type: local}")
     assert len(found) == 2 and all("'interface' and 'address' and 'neighbour' are missing" in one for one in found)
-
-
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    path = written(
-        tmp_path,
-        "driver: linux\n"
-        "transport: {type: ssh, hots: a}\n"
-        "spede: 1gbit\n"
-        "ports:\n"
-        "  - {tester: one, interface: d0, address: 100.65.1.1, neighbour: {address: 100.65.1.2}}\n"
-        "  - {tester: 1, interface: d1, adress: 100.65.2.1/24, neighbour: {address: x}}\n"
-        "plan: {warmup: 1kpps, hold: long}\n",
-    )
-    with pytest.raises(ConfigError) as caught:
-        read_dut(path)
-    found = [str(one) for one in caught.value.each]
-    lines = [int(one.removeprefix(f"{path}:").partition(":")[0]) for one in found]
-    assert sorted(lines) == [2, 3, 5, 5, 6, 6, 6, 7, 7], found
-    assert str(caught.value) == f"{found[0]} (and 8 more, see: trexbench dut check {path})"
 
 
 def test_what_does_not_fit_together_is_told_at_once() -> None:

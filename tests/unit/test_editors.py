@@ -53,10 +53,7 @@ def test_every_shipped_file_fits(kind: str, path: Path) -> None:
     ("old", "new", "where"),
     [
         ("driver: linux", "driver: linus", "$.driver: 'linus' is not one of"),
-        ("driver: linux\n", "", "$: 'driver' is a required property"),
         ("description:", "descriptoin:", "$: Additional properties are not allowed ('descriptoin'"),
-        ("transport:\n  type: netns\n", "transport: netns\n", "$.transport: 'netns' is not of type 'object'"),
-        ("tester: 0", "tester: 128", "$.ports[0]: "),
         ("interface: d0", "interface: 0d", "$.ports[0]: "),
         ("prefix: tbx", "prefix: Tbx", "$.lab.prefix: 'Tbx' does not match"),
     ],
@@ -66,21 +63,6 @@ def test_an_editor_marks_what_the_readers_refuse(old: str, new: str, where: str)
     assert old in text
     (said,) = misfits_of("dut", parse(Path("lab.yaml"), text.replace(old, new, 1)))
     assert said.startswith(where)
-
-
-@pytest.mark.parametrize(
-    ("kind", "keys"),
-    [
-        ("dut", "PlanDefaults.warmup TransportConfig.platform PppoeConfig.secret_env CommandsSettings.clock"),
-        ("dut", "Step.check LabVm.kernel LabVm.initrd LabVm.append LabConfig.mtu VppSettings.socket TwinSpec.workers"),
-        ("fleet", "FleetSwitch.check FleetSwitch.timeout Fleet.duts"),
-        ("suite", "PlanDefaults.warmup Suite.directions"),
-    ],
-)
-def test_a_key_whose_name_says_too_little_is_described(kind: str, keys: str) -> None:
-    sections = json.loads(schema_text(kind))["definitions"]
-    for section, key in (name.split(".") for name in keys.split()):
-        assert sections[section]["properties"][key].get("description"), f"{section}: {key}"
 
 
 def test_a_new_config_names_its_schema_first() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trexbench.config.catalogue import SUITES
 from trexbench.config.lookup import read_suite
@@ -60,16 +58,13 @@ def test_everything_a_suite_may_say(tmp_path: Path) -> None:
     [
         ("- lab-linux", "- lab-linus", ("mine.yaml:3: duts[0]", "lab-linux")),
         ("- lab-linux", "- ../evil", ("mine.yaml:3", "not the name of a DUT")),
-        ("- lab-linux", "- netgate-vpp", ("mine.yaml:4", "line 3 already")),
         ("- lab-linux", "- netgate-vpp.yaml", ("mine.yaml:4", "line 3 already")),
         ("[1, 3]", "[1, 4]", ("mine.yaml:4: duts[1].rx_queues", "offers 1, 2, 3")),
-        ("[1, 3]", "[]", ("mine.yaml:4: duts[1].rx_queues", "name at least one number")),
         ("[64b, var2-imix]", "[64bb]", ("mine.yaml:5: modes[0]", "did you mean 64b?")),
         ("[64b, var2-imix]", "[64b, var2-64b]", ("mine.yaml:5: modes[1]", "already")),
         ("[64b, var2-imix]", "[]", ("mine.yaml:5: modes", "no mode")),
         ("[64b, var2-imix]", "64b", ("mine.yaml:5: modes", "list of mode")),
         ("[bidir, uni]", "[both]", ("mine.yaml:6: directions[0]", "uni, bidir")),
-        ("[bidir, uni]", "[]", ("mine.yaml:6: directions", "no direction")),
         ("keep_nights: 30", "keep_nights: 0", ("mine.yaml:8: keep_nights",)),
         ("modes: [64b, var2-imix]\n", "", ("'modes' is missing",)),
     ],
@@ -91,7 +86,6 @@ TCP = "method: tcp\nduts: [raspberry-pi]\n"
         (f"{TCP}modes: [var2-64b]\n", "var2-64b is no mode of method: tcp: name modes such as reverse-ipv4"),
         (TCP, "'modes' is missing: name those of the suite, or of raspberry-pi"),
         (f"{TCP}modes: [forward-ipv4]\ndirections: [uni]\n", "directions: does not fit method: tcp"),
-        (f"{TCP}modes: [forward-ipv4]\nplan: {{hold: 60s}}\n", "plan: does not fit method: tcp"),
         ("duts: [lab-linux]\nmodes: [imix]\ndirections: [uni]\ntcp: {time: 9s}\n", "tcp: does not fit method: ramp"),
         ("duts: [lab-linux]\nmodes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
         ("duts: [lab-linux]\nmodes: [var2-64b]\n", "'directions' is missing"),
@@ -110,31 +104,6 @@ def test_the_forty_tests_of_the_article() -> None:
     assert len(suite.cells) == len(set(map(str, suite.cells))) == 40
     assert suite.modes == tuple(mode.name for mode in MODES)
     assert [len(group) for group in sessions(suite.cells)] == [8] * 5
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("abcdef"), st.sets(st.integers(1, 8), max_size=4)),
-        min_size=1,
-        unique_by=lambda one: one[0],
-    ),
-    st.integers(1, 4),
-    st.sampled_from([(True,), (False,), (False, True)]),
-)
-def test_a_dut_is_set_up_once_for_each_number_of_queues(
-    duts: list[tuple[str, set[int]]], modes: int, directions: tuple[bool, ...]
-) -> None:
-    suite = Suite(
-        "s", Path("s.yaml"),
-        tuple(SuiteDut(name, tuple(queues)) for name, queues in duts),
-        tuple(mode.name for mode in MODES[:modes]),
-        directions,
-    )  # fmt: skip
-    groups = sessions(suite.cells)
-    states = [(group[0].dut, group[0].rx_queues) for group in groups]
-    assert len(states) == len(set(states)) == sum(len(queues) or 1 for _, queues in duts)
-    assert [cell for group in groups for cell in group] == list(suite.cells)
-    assert len(suite.cells) == len(states) * modes * len(directions)
 
 
 @pytest.mark.parametrize("method", ["ramp", "search", "mlrsearch"])

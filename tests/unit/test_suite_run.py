@@ -158,14 +158,7 @@ def test_the_cell_in_flight_is_on_disk_with_its_document(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        pytest.param(GeneratorLost("TRex went away"), id="the generator"),
-        pytest.param(errors.TesterBusy("somebody else measures"), id="a busy tester"),
-        pytest.param(LabError("no namespaces"), id="the lab"),
-        pytest.param(DutLost("the connection was lost"), id="the connection"),
-        pytest.param(DutChanged("the DUT is no longer what its config says"), id="the DUT undid its settings"),
-    ],
+    "error", [one("it failed") for one in (GeneratorLost, errors.TesterBusy, LabError, DutLost, DutChanged)], ids=repr
 )
 def test_what_the_tester_failed_is_tried_once_more(tmp_path: Path, error: BenchError) -> None:
     script = Script(runs=[ON, error])
@@ -187,9 +180,9 @@ def test_what_fails_twice_has_failed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        pytest.param(ConfigError("over line rate", "lower it"), 2, id="what was asked"),
-        pytest.param(DutError("frames do not come back"), 6, id="the DUT"),
-        pytest.param(ZeroDivisionError("a defect"), 1, id="a defect of ours"),
+        (ConfigError("over line rate", "lower it"), 2),
+        (DutError("frames do not come back"), 6),
+        (ZeroDivisionError("a defect of ours"), 1),
     ],
 )
 def test_what_would_fail_again_is_not_tried_again(tmp_path: Path, error: Exception, code: int) -> None:
