@@ -184,7 +184,7 @@ def test_the_arithmetic_grows_as_it_should(share: float, mss: int, trip_s: float
     share=st.floats(0.05, 1.0),
 )
 def test_no_prediction_exceeds_line_or_window(window: int, trip_s: float, rate_bps: float, share: float) -> None:
-    wan = Wan(trip_s, rate_bps)
+    wan = Wan(0.9 * trip_s, rate_bps)
     least_bps = min(tcp_payload_bps(rate_bps, framing=0), 8 * window / trip_s)
     path = Path(share * least_bps, trip_s, trip_s, int(share * window), 2 * window, 10 * window, window)
     (row,) = rows(leg_of(SET, path, told(2 * window)), setup=TcpEnvironment(wan=wan), pings=())
