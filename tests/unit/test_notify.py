@@ -78,11 +78,8 @@ def test_what_is_no_address_is_refused_and_not_repeated(monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match="TREXBENCH_WEBHOOK") as caught:
         webhook_url()
     assert SECRET not in str(caught.value)
-
-
-def test_no_webhook_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREXBENCH_WEBHOOK", " ")
-    assert webhook_url() is None
+    assert webhook_url() is None, "none is wanted"
 
 
 def test_names_and_errors_do_nothing_in_a_chat() -> None:
