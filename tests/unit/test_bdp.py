@@ -157,6 +157,8 @@ def test_the_document_has_the_rows_and_reads_none_of_them() -> None:
     kept = json.loads(encode(result))
     assert kept["bdp"] == json.loads(json.dumps(document["bdp"])) and list(kept).index("bdp") < list(kept).index("legs")
     assert bdp_part(from_document({**kept, "bdp": ["nonsense"]})) == bdp_part(result)
+    one, *_ = result.legs
+    assert bdp_part(run(*result.legs, setup=TcpEnvironment())) and not bdp_part(run(one, setup=TcpEnvironment()))
 
 
 @given(
