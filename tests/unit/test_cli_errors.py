@@ -25,7 +25,7 @@ RAMP, SATURATE = f"ramp {NOBODY}", f"saturate {NOBODY}"
 SIMULATED = "ramp --dut netgate-vpp --mode 64b --sim -q"
 SIZES = "search --dut netgate-vpp --sim --sizes"
 WAN = "tcp --bdp --dut lab-linux --sim --wan 20ms"
-LABELS = "2026-03-01", "latest", "a b", "", "x" * 65, "../x", "<b>", "x.json"
+LABELS = "2026-03-01", "latest", "a b", "x" * 65, "../x"
 DOCUMENTED = {1, 2, 5, 6, 7, 8, 9, 10, 130, 143}
 
 
@@ -41,7 +41,6 @@ def fails(line: str, code: int, *words: str) -> None:
 MISTAKES: list[tuple[str, ...]] = [
     ("bogus", "no command 'bogus'", "there are ramp, search, saturate, ", "results"),
     ("--bogus", "--bogus"),
-    ("rmap", "no command 'rmap': did you mean ramp?", "trexbench --help"),
     ("lab bogus", "no command 'bogus': there are calibrate, down, ", "lab --help"),
     ("profle", "no command 'profle': did you mean lab profile?"),
     (f"{RAMP} --bidri", "--bidir"),
@@ -56,16 +55,13 @@ MISTAKES: list[tuple[str, ...]] = [
     ("ramp --dut netgate-vpp --profile nofile.py", "unknown profile 'nofile'", "bench"),
     ("dut new mine --driver linux --interfaces a,b,c -o -", "3 interfaces, 2 ports of the tester", "--ports"),
     (f"{RAMP} --configs-dir nowhere", "nowhere", "not there"),
-    ("search --dut netgate-vpp --sizes rfc2544,9000", "frame size 'rfc2544'", "or rfc2544 alone"),
     (f"{RAMP} --ports 0,1,2", "3 port(s) make no pairs"),
     ("ramp --dut raspberry-pi --mode 64b --sim", "raspberry-pi.yaml names no ports for packets", "trexbench tcp"),
     (f"{RAMP} --ports a,b", "ports 'a,b'"),
     (f"{RAMP} -t size", "tunable 'size'"),
-    (f"{RAMP} -t size=64,", "tunable ''"),
     (f"{RAMP} --loss 1", "share '1'", "1%", "0.01"),
     (f"{RAMP} --sample 1ms", "50ms to 10s"),
     (f"{RAMP} --ramp-duration 1", "too short to see saturation"),
-    (f"{RAMP} --rpc-port 99999", "--rpc-port"),
     (f"{RAMP} --warmup=1kpps:", "--warmup"),
     (f"{SATURATE} --rate 120%", "over line rate"),
     (f"{SATURATE} --ramp-to 50%", "--ramp-to"),
@@ -84,9 +80,7 @@ MISTAKES: list[tuple[str, ...]] = [
     (f"{SIZES} 63", "name a size from 64 to 9216"),
     (f"{SIZES} 64,imix", "write sizes as 64,512,1518, or rfc2544"),
     ("efficiency --dut lab-linux --sim --telemetry off", "nothing to say"),
-    ("lab calibrate --sim --modes nosuch", "nosuch"),
     ("tcp --dut netgate-vpp --time 4s", "endpoints:"),
-    ("tcp --dut raspberry-pi --speedup 5", "--sim"),
     ("tcp --dut raspberry-pi --sim --time 1s", "--time"),
     ("tcp --dut raspberry-pi --sim --variant nope", "nope"),
     ("tcp --dut raspberry-pi --sim --forward --reverse", "exclude each other"),
@@ -106,17 +100,13 @@ MISTAKES: list[tuple[str, ...]] = [
     ("report --markdown r.md", "--markdown: a report is written in one form at a time: use --format md -o FILE"),
     ("dut record netgate-vpp -o -", "written to a file only"),
     ("regress --acknowledge a --metric power --note x --format md", "--format means nothing with --acknowledge"),
-    ("regress --forget 1 -o x", "-o means nothing with --forget"),
     ("regress --known --junit x --only 'a *'", "--junit, --only means nothing with --known"),
     ("regress -o x.md --junit ./x.md", "two outputs cannot share a file"),
     ("dut plan netgate-vpp --prefix tbx9", "netgate-vpp has no lab"),
     ("results list --since yesterday", "is not a date"),
-    ("results list --limit 0", "--limit"),
     ("results prune", "--keep-nights N or --before DATE"),
     ("results prune --before 2026-01-01 --yes --dry-run", "exclude each other"),
     ("results export x.json -o y/", "Missing option '--loadtest'"),
-    ("results list --json --format csv", "--json and --format csv exclude each other"),
-    ("lab status --format csv", "'csv' is not one of 'text', 'json'"),
     ("ramp --dut netgate-vpp --mode 64b --sim -o absent/x.md", "absent does not exist"),
     ("suite run netgate-6100 --sim -o /", "/ is a directory"),
     ("--json dut list", "--json belongs after dut"),
