@@ -126,7 +126,6 @@ def test_connections_share_nothing_but_the_line() -> None:
         ({"kernel": "6.5.13"}, 0.5, "half of a buffer"),
         ({"kernel": "6.6.0", "tcp_adv_win_scale": "1"}, 0.76, "Linux 6.6 measures"),
         ({"kernel": "FreeBSD", "tcp_adv_win_scale": "1 x"}, 0.5, "half of a buffer"),
-        ({}, 0.5, "half of a buffer"),
     ],
 )
 def test_how_much_of_a_buffer_is_window(facts: dict[str, str], share: float, word: str) -> None:

@@ -177,7 +177,6 @@ changed = partial(changed_at, printed("forward"))
         (changed("intervals", 0, "streams", 0, "bytes", value=10**400), "damaged"),
         (changed("intervals", 0, "streams", 0, "bytes", value=1e19), "more bytes than any test sends"),
         (changed("start", "connected", value=[]), "nothing was measured|no payload"),
-        (changed("start", "test_start", "num_streams", value=0), "num_streams"),
     ],
 )
 def test_other_files_are_refused_in_one_line(document: Any, words: str) -> None:

@@ -120,7 +120,6 @@ def test_a_server_named_by_the_user_is_no_lab() -> None:
         (WARMUP, "1kpps:10s", (Rate(1000.0, "pps"), 10.0)),
         (PORTS, "0,1, 2,3", (0, 1, 2, 3)),
         (TUNABLES, "size=64, vm=var2", {"size": "64", "vm": "var2"}),
-        (TUNABLES, "a=b=c", {"a": "b=c"}),
     ],
 )
 def test_options(parse: Any, text: str, value: Any) -> None:

@@ -155,11 +155,9 @@ def close(one: Any, other: Any) -> bool:
     [
         (("version",), 2, "version 2"),
         (("schema",), "trexbench/run", "not a TCP document"),
-        (("legs",), None, "legs"),
         (("plan", "time_s"), 0, "plan.time_s"),
         (("plan", "streams"), 0, "plan.streams"),
         (("plan", "legs", 0, "version"), 5, "IPv5"),
-        (("plan", "legs", 0, "way"), "sideways", "way"),
         (("dut", "name"), "../x", "dut.name"),
         (("id",), "\ud800", "not Unicode"),
         (("setup",), {"wan": {"delay_s": 0.02}, "wan_by": "\ud800"}, "through is not Unicode"),
