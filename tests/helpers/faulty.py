@@ -11,18 +11,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 
-from runs import make_result
-from twins import Box, Twin, measure, random_twin
+from runs import around, make_result
+from twins import Twin, measure, random_twin
 
 from trexbench.config.twin import TesterSpec
-from trexbench.core.dut.telemetry import DutReading, Moment, Observation, PortCount
+from trexbench.core.dut.telemetry import Observation, PortCount
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.strategy.ramp import Ramp
 from trexbench.core.verdict.parts import DirectionResult, Limit
 from trexbench.twin.latency import Delay
-from trexbench.twin.router import TwinRouter
 from trexbench.twin.world import Arrival, Router
 
 FAR = 0.05
@@ -70,23 +69,16 @@ class FaultyRouter:
         return self.router.kept(port, tag)
 
 
-def measure_with(twin: Twin | Box, faults: Faults = Faults()) -> RunResult:
+def measure_with(twin: Twin, faults: Faults) -> RunResult:
     """The result of measuring this twin, whose counters are read in silence before and after."""
-    router = FaultyRouter(TwinRouter(twin.spec, seed=twin.seed) if isinstance(twin, Box) else twin.router(), faults)
+    router = FaultyRouter(twin.router(), faults)
     outcome = measure(twin, router)
     assert outcome.error is None, outcome.error
     partner = {direction.tx: direction.rx for direction in twin.plan.directions}
     gone = {partner[port]: count for port, count in router.gone.items() if port in partner}
-    counts = [PortCount(port, round(router.got.get(port, 0)), round(gone.get(port, 0))) for port in twin.plan.ports]
-    seen = (
-        Observation(ports=tuple(PortCount(port, 0, 0) for port in twin.plan.ports)),
-        Observation(ports=tuple(counts)),
-    )
-    readings = (
-        DutReading(Moment.START, 0.0, 0.0, seen[0]),
-        DutReading(Moment.FINISH, outcome.samples[-1].t_s, 0.0, seen[1]),
-    )
-    return make_result(twin.plan, samples=tuple(outcome.samples), dut_readings=readings, telemetry="hold")
+    counts = (PortCount(port, round(router.got.get(port, 0)), round(gone.get(port, 0))) for port in twin.plan.ports)
+    looks = around(Observation(ports=tuple(counts)), outcome.samples[-1].t_s)
+    return make_result(twin.plan, samples=tuple(outcome.samples), dut_readings=looks, telemetry="hold")
 
 
 @dataclass(frozen=True)

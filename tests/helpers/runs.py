@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +19,11 @@ from trexbench.core.load.plan import MIN_OFFERED_PPS, Direction, Offer, pair_dir
 from trexbench.core.load.sample import LatencyCounters, PortCounters, Reading, Sample
 from trexbench.core.protocols import Sink
 from trexbench.core.result import RunResult, Status
+from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.kinds import STRATEGIES
 from trexbench.core.units import line_rate_pps
+from trexbench.core.verdict.parts import Analysis
 from trexbench.session import loop as runner
 from trexbench.stlserver.engine import bucket_us
 
@@ -34,7 +36,8 @@ class World:
 
     capacity_pps: what one direction forwards at most (or by direction's name, "0->1"); shared_capacity_pps: all
     directions together. collapse: how many forwarded frames each frame above the capacity costs (livelock).
-    base_loss: share lost at any load. noise: relative deviation of the capacity per interval. latency_s: in flight.
+    speed: factor of the capacity at a time. base_loss: share lost at any load, or at each rate asked for.
+    noise: relative deviation of the capacity per interval. latency_s: in flight.
     back_loss, duplicated: shares of the forwarded frames that are lost behind the router, or come twice.
     tx_limit_pps, rx_limit_pps: of a port of the generator, as is cpu_at_full_percent; rx_silent: no ierrors tell of it.
     queue_full_by_port: not only the sum is told. foreign_pps: frames of others that reach every port.
@@ -45,8 +48,9 @@ class World:
 
     capacity_pps: float | Mapping[str, float] = math.inf
     shared_capacity_pps: float = math.inf
+    speed: Callable[[float], float] | None = None
     collapse: float = 0.0
-    base_loss: float = 0.0
+    base_loss: float | Callable[[float], float] = 0.0
     back_loss: float = 0.0
     duplicated: float = 0.0
     noise: float = 0.0
@@ -218,9 +222,11 @@ class SimulatedGenerator:
         if direction.tx in self.world.dead_ports:
             return 0
         most *= 1 + self._rng.gauss(0, self.world.noise) if self.world.noise else 1
+        most *= self.world.speed(self.clock.now_s) if self.world.speed else 1
         if frames > most:
             return max(0, int(most - self.world.collapse * (frames - most)))
-        return frames - round(frames * self.world.base_loss)
+        loss = self.world.base_loss
+        return frames - round(frames * (loss(self.rates.get(direction.tx, 0.0)) if callable(loss) else loss))
 
     def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
         port = self._ports[direction.rx]
@@ -287,6 +293,31 @@ def simulate_with(
     return runner.run(plan, generator, clock, [sink] if sink is not None else []), generator, clock
 
 
+def measured(
+    world: World, of: type[SimulatedGenerator] | None = None, **plan: Any
+) -> tuple[Any, Sequence[Sample], Analysis]:
+    """Such a plan, and the samples and analysis of its run in this world, which only a lost link may end early."""
+    made = make_plan(**plan)
+    outcome = simulate(made, world, of=of)
+    assert outcome.error is None or world.link_down_at_s < math.inf, outcome.error
+    return made, outcome.samples, analyse(made, outcome.samples)
+
+
+def judged(world: World, of: type[SimulatedGenerator] | None = None, **plan: Any) -> Analysis:
+    return measured(world, of, **plan)[2]
+
+
+def codes(analysis: Analysis) -> list[str]:
+    """Codes of its warnings, in order."""
+    return [one.code for one in analysis.warnings]
+
+
+def around(seen: Observation, end_s: float) -> tuple[DutReading, ...]:
+    """Two looks at a router, whose ports had counted nothing before the run."""
+    none = Observation(ports=tuple(PortCount(one.port, 0, 0) for one in seen.ports))
+    return DutReading(Moment.START, 0.0, 0.0, none), DutReading(Moment.FINISH, end_s, 0.0, seen)
+
+
 def make_result(
     plan: Strategy | None = None, world: World | None = None, observed: bool = False, **changes: Any
 ) -> RunResult:
@@ -294,9 +325,7 @@ def make_result(
     plan = plan or make_plan()
     outcome, generator, clock = simulate_with(plan, world or World())
     if observed:
-        seen = (Observation(ports=tuple(PortCount(port, 0, 0) for port in plan.ports)), generator.observe())
-        looks = (DutReading(Moment.START, 0.0, 0.0, seen[0]), DutReading(Moment.FINISH, clock.now(), 0.0, seen[1]))
-        changes = {"telemetry": "hold", "dut_readings": looks} | changes
+        changes = {"telemetry": "hold", "dut_readings": around(generator.observe(), clock.now())} | changes
     result = RunResult(
         id="20260301T120000Z-test",
         started="2026-03-01T12:00:00Z",

@@ -6,27 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from runs import SimulatedGenerator, World, make_plan, simulate
+from runs import SimulatedGenerator, World, codes, judged, make_plan, simulate
 
 from trexbench.core.errors import DutError
-from trexbench.core.load.plan import Direction, Plan
+from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, Reading
 from trexbench.core.load.windows import measured_windows
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.knee import find_sustained, scatter_pps
-from trexbench.core.verdict.parts import Analysis, Limit
+from trexbench.core.verdict.parts import Limit
 from trexbench.core.verdict.path import check_warmup
 
 K = 1e3
-
-
-def judged(world: World, of: type[SimulatedGenerator] | None = None, **plan: Any) -> tuple[Plan, Analysis]:
-    made = make_plan(**plan)
-    return made, analyse(made, simulate(made, world, of=of).samples)
-
-
-def codes(analysis: Analysis) -> set[str]:
-    return {c.code for c in analysis.warnings}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +25,7 @@ def codes(analysis: Analysis) -> set[str]:
     [
         pytest.param(World(), Limit.NONE, True, id="carries all that is offered"),
         pytest.param(World(700 * K), Limit.DUT, False, id="the router's knee"),
-        pytest.param(World(700 * K, collapse=1.0), Limit.DUT, False, id="a router that collapses"),
+        pytest.param(World(50 * K, collapse=0.5), Limit.DUT, False, id="a router that collapses"),
         pytest.param(World(tx_limit_pps=700 * K), Limit.GENERATOR_TX, True, id="no loss, and no more to send"),
         pytest.param(World(rx_limit_pps=700 * K), Limit.GENERATOR_RX, True, id="the receiver drops"),
         pytest.param(World(700 * K, tx_limit_pps=900 * K), Limit.DUT, False, id="knee before the generator's limit"),
@@ -46,10 +37,11 @@ def codes(analysis: Analysis) -> set[str]:
         pytest.param(World(20 * K), Limit.DUT, False, id="lossy at any rate, ever more"),
         pytest.param(World(base_loss=0.0005), Limit.NONE, True, id="lossy under the threshold"),
         pytest.param(World(blips=((30.0, 32.0), (40.0, 41.0))), Limit.NONE, True, id="blips do not last"),
+        pytest.param(World(80 * K), Limit.DUT, False, id="a few windows are good"),
     ],
 )
 def test_who_is_to_blame(world: World, limit: Limit, at_least: bool) -> None:
-    _, analysis = judged(world)
+    analysis = judged(world)
     (result,) = analysis.directions
     assert (result.limit, result.at_least) == (limit, at_least)
     assert (result.uncertainty_pps > 0) is not at_least
@@ -58,21 +50,15 @@ def test_who_is_to_blame(world: World, limit: Limit, at_least: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["ramp", "saturate"])
 def test_loss_within_the_threshold_is_not_denied(kind: str) -> None:
-    _, analysis = judged(World(1000 * K), kind=kind, loss_threshold=0.9)
+    analysis = judged(World(1000 * K), kind=kind, loss_threshold=0.9)
     (result,) = analysis.directions
     assert result.limit is Limit.NONE and result.reasons[0].startswith("no sustained loss above 90 % ")
 
 
 def test_a_generator_at_its_limit_that_also_loses_is_not_the_dut() -> None:
     """Past its own limit its frames come in bursts that a router drops: seen as queue_full, or as sent under asked."""
-
-    class Bursty(SimulatedGenerator):
-        def _forward(self, direction: Direction, frames: int, most: float) -> int:
-            full = self.rates.get(direction.tx, 0) > 800 * K
-            return int(frames * 0.98) if full else frames
-
-    world = World(tx_limit_pps=800 * K, reports_queue_full=False, cpu_at_full_percent=None)
-    (result,) = judged(world, Bursty)[1].directions
+    bursts: dict[str, Any] = {"tx_limit_pps": 800 * K, "base_loss": lambda pps: 0.02 * (pps > 800 * K)}
+    (result,) = judged(World(**bursts, reports_queue_full=False, cpu_at_full_percent=None)).directions
     assert (result.limit, result.at_least) == (Limit.GENERATOR_TX, True)
     assert result.maximum_pps == pytest.approx(800 * K, rel=0.05)
 
@@ -85,7 +71,7 @@ def test_full_queues_are_no_limit_where_more_is_sent_without_them(per_second: in
         def read(self) -> Reading:
             return replace(super().read(), queue_full=int(per_second * self.clock.now_s))
 
-    _, analysis = judged(World(700 * K), Full)
+    analysis = judged(World(700 * K), Full)
     assert analysis.directions[0].limit is limit
 
 
@@ -96,37 +82,23 @@ def test_a_nervous_cpu_figure_is_judged_by_its_middle(mean: float, limit: Limit)
             reading, cpu = super().read(), mean + self._rng.choice([-9.0, -1.0, 1.0, 9.0])
             return replace(reading, ports={p: replace(c, cpu_percent=cpu) for p, c in reading.ports.items()})
 
-    _, analysis = judged(World(700 * K), Nervous, sample_s=0.1)
+    analysis = judged(World(700 * K), Nervous, sample_s=0.1)
     assert analysis.directions[0].limit is limit
-
-
-def test_directions_are_judged_apart() -> None:
-    """Only one direction loses, and foreign frames come back the other way: pooled, nothing would be lost."""
-    plan, analysis = judged(World({"0->1": 400 * K}), bidir=True)
-    forth, back = analysis.directions
-    assert (forth.limit, back.limit) == (Limit.DUT, Limit.NONE)
-    assert back.maximum_pps == pytest.approx(plan.offers[0].target_pps, rel=1e-3)
-    assert analysis.at_least and analysis.total_pps == forth.maximum_pps + back.maximum_pps
 
 
 def test_pairs_of_ports_are_judged_apart() -> None:
     capacities = {"0->1": 300 * K, "2->3": 600 * K, "1->0": 900 * K}
-    _, analysis = judged(World(capacities), bidir=True, ports=(0, 1, 2, 3))
+    analysis = judged(World(capacities), bidir=True, ports=(0, 1, 2, 3))
     found = {str(r.direction): r for r in analysis.directions}
     for name, capacity in capacities.items():
         assert found[name].limit is Limit.DUT
         assert abs(found[name].maximum_pps - capacity) <= found[name].uncertainty_pps + capacity * 0.001
     assert found["3->2"].limit is Limit.NONE
-
-
-def test_a_shared_router_halves() -> None:
-    _, analysis = judged(World(shared_capacity_pps=800 * K), bidir=True)
-    assert [r.limit for r in analysis.directions] == [Limit.DUT] * 2
-    assert analysis.total_pps == pytest.approx(800 * K, rel=0.07)
+    assert analysis.at_least and analysis.total_pps == sum(one.maximum_pps for one in found.values())
 
 
 def test_the_figures_of_a_knee() -> None:
-    plan, analysis = judged(World(700 * K))
+    plan, analysis = make_plan(), judged(World(700 * K))
     (r,) = analysis.directions
     assert r.last_good_pps is not None and r.first_bad_pps is not None and r.saturated_at_s is not None
     assert r.first_bad_pps - r.last_good_pps == pytest.approx(plan.step_pps(Direction(0, 1)), rel=1e-3)
@@ -162,8 +134,8 @@ def test_the_figures_of_a_knee() -> None:
     ],
 )
 def test_doubts(world: World, kind: str, code: str | None) -> None:
-    _, analysis = judged(world, kind=kind, hold_s=0.0 if kind == "ramp" else 40.0)
-    assert codes(analysis) == ({code} if code else set()), [c.text for c in analysis.warnings]
+    analysis = judged(world, kind=kind, hold_s=0.0 if kind == "ramp" else 40.0)
+    assert codes(analysis) == ([code] if code else []), [c.text for c in analysis.warnings]
 
 
 @pytest.mark.parametrize(
@@ -177,10 +149,10 @@ def test_a_stall_of_the_generator_is_a_doubt_and_no_good_rate(
         def _send(self, number: int, seconds: float) -> int:
             return 0 if begin_s < self.clock.now_s <= end_s else super()._send(number, seconds)
 
-    _, analysis = judged(World(capacity_pps), Stalls, confirm_s=0.0)
+    analysis = judged(World(capacity_pps), Stalls, confirm_s=0.0)
     (r,) = analysis.directions
     assert r.limit is Limit.DUT and abs(r.maximum_pps - 1.001 * capacity_pps) <= r.uncertainty_pps
-    assert r.maximum_pps > 600 * K and codes(analysis) == {"generator-gaps"}
+    assert r.maximum_pps > 600 * K and codes(analysis) == ["generator-gaps"]
 
 
 def test_a_trial_confirms_no_more_than_what_was_sent() -> None:
@@ -188,7 +160,7 @@ def test_a_trial_confirms_no_more_than_what_was_sent() -> None:
         def _send(self, number: int, seconds: float) -> int:
             return super()._send(number, seconds / (2 if self.clock.now_s > 77 else 1))
 
-    _, analysis = judged(World(700 * K), Weak)
+    analysis = judged(World(700 * K), Weak)
     (trial,) = analysis.directions[0].trials
     assert trial.passed and analysis.directions[0].confirmed_pps == pytest.approx(349 * K, rel=0.01)
     assert "the generator sent 348.9 kpps of 697.8 kpps" in analysis.warnings[0].text, "not what was asked"
@@ -201,7 +173,7 @@ def test_a_router_that_collapses_keeps_its_last_good_rate() -> None:
         def _forward(self, direction: Direction, frames: int, most: float) -> int:
             return frames if frames <= most else int(most * self._rng.uniform(0.5, 0.9))
 
-    _, analysis = judged(World(700 * K), Wild, confirm_s=0.0)
+    analysis = judged(World(700 * K), Wild, confirm_s=0.0)
     (r,) = analysis.directions
     assert r.last_good_pps is not None and r.first_bad_pps is not None
     assert r.last_good_pps <= r.maximum_pps <= r.first_bad_pps
@@ -222,13 +194,12 @@ def test_a_router_that_collapses_keeps_its_last_good_rate() -> None:
     ],
 )
 def test_a_saturated_line(world: World, limit: Limit, pps: float) -> None:
-    plan, analysis = judged(world, kind="saturate", hold_s=30.0)
-    (r,) = analysis.directions
+    (r,) = judged(world, kind="saturate", hold_s=30.0).directions
     assert (r.limit, r.at_least) == (limit, limit is not Limit.DUT)
     assert r.maximum_pps == pytest.approx(pps, rel=0.01)
     assert r.uncertainty_pps < 0.01 * r.maximum_pps and r.trials == ()
     if limit is Limit.DUT:
-        assert r.first_bad_pps == pytest.approx(plan.offers[0].target_pps, rel=0.01)
+        assert r.first_bad_pps == pytest.approx(1443.5 * K, rel=0.01)
         assert "offered" in r.reasons[0] and "emerged" in r.reasons[0]
 
 
@@ -238,7 +209,7 @@ def test_a_line_that_takes_a_moment_to_fill_does_not_blame_the_generator() -> No
             self.clock.now_s += 0.2
             super().update(rates_pps)
 
-    _, analysis = judged(World(500 * K), Slow, kind="saturate", hold_s=10.0)
+    analysis = judged(World(500 * K), Slow, kind="saturate", hold_s=10.0)
     assert analysis.directions[0].limit is Limit.DUT
 
 
@@ -287,27 +258,12 @@ def test_the_warm_up_proves_the_path(world: World, words: str | None) -> None:
     assert (problem is None) if words is None else (problem is not None and words in problem and "\n" not in problem)
 
 
-def test_frames_that_arrive_elsewhere_are_found() -> None:
-    plan = make_plan(ports=(0, 1, 2, 3), bidir=False)
-
-    class Crossed(SimulatedGenerator):
-        def read(self) -> Reading:
-            reading = super().read()
-            ports = dict(reading.ports)
-            ports[1], ports[2] = replace(ports[1], ipackets=0), replace(ports[2], ipackets=ports[1].ipackets)
-            return replace(reading, ports=ports)
-
-    outcome = simulate(plan, World(), of=Crossed)
-    assert "the frames arrived on port 2" in str(outcome.error)
-
-
 @pytest.mark.parametrize(
     ("longer", "words"),
     [
         (28, "port 0 got frames of 92 B where 64 B were sent, as a router's ICMP errors are: give the DUT a route"),
         (10, "ICMP errors"),
         (4, "the frames arrived on port 0: swap the cables"),
-        (0, "the frames arrived on port 0: swap the cables"),
     ],
 )
 def test_errors_of_a_router_are_no_swapped_cables(longer: int, words: str) -> None:
@@ -322,10 +278,3 @@ def test_errors_of_a_router_are_no_swapped_cables(longer: int, words: str) -> No
 
     outcome = simulate(plan, World(), of=Refused)
     assert isinstance(outcome.error, DutError) and words in str(outcome.error)
-
-
-def test_nothing_is_saturated_before_there_are_windows() -> None:
-    plan = make_plan()
-    samples = simulate(plan, World(15 * K)).samples
-    ends = [i for i in range(1, len(samples)) if plan._all_saturated(samples[:i])]
-    assert samples[ends[0] - 1].t_s == plan.warmup_s + plan.windows + 1, "all of them at far more than the first rate"

@@ -75,13 +75,9 @@ def test_every_trial_is_started_anew_and_drained() -> None:
     assert all(w.sent == pytest.approx(w.asked_pps * plan.trial_s, abs=2) for t in trials for w in t.windows.values())
 
 
-def test_frames_on_their_way_are_not_lost() -> None:
-    (one,) = searched(World(7e5, latency_s=0.01), goals=(0.0,))
-    assert one.maximum_pps == pytest.approx(7e5, rel=0.005)
-
-
-def test_a_generator_that_falls_short_far_above_the_knee_limits_nothing() -> None:
-    (one,) = searched(World(tx_limit_pps=1e6, capacity_pps=7e5))
+@pytest.mark.parametrize("world", [World(7e5, latency_s=0.01), World(7e5, tx_limit_pps=1e6)])
+def test_neither_frames_on_their_way_nor_a_generator_that_falls_short_far_above_the_knee_limit(world: World) -> None:
+    (one,) = searched(world, goals=(0.0,))
     assert one.limit is Limit.DUT and one.maximum_pps == pytest.approx(7e5, rel=0.005)
 
 

@@ -186,21 +186,6 @@ def test_a_ramp_that_may_lose_nothing_is_confirmed_in_finer_steps() -> None:
     assert one.maximum_pps == one.confirmed_pps == pytest.approx(0.99 * one.trials[0].offered_pps)
 
 
-def test_a_saturated_line_is_filled_at_once_and_not_confirmed() -> None:
-    plan = make_plan(kind="saturate", hold_s=10.0)
-    samples = simulate(plan, World(0.5e6)).samples
-    assert not of(samples, Phase.RAMP) and not of(samples, Phase.CONFIRM)
-    assert {asked(s) for s in of(samples, Phase.HOLD)} == {plan.offers[0].target_pps}
-
-
-def test_the_first_step_warms_up_and_after_the_last_comes_nothing() -> None:
-    plan = make_plan()
-    samples = simulate(plan, World()).samples
-    first = plan.next_step(samples[:1])
-    assert first is not None and (first.phase, first.until_s) == (Phase.WARMUP, 1.0)
-    assert plan.next_step(samples) is None
-
-
 def hints_of(world: World, **changes: Any) -> list[str]:
     plan = make_plan(stop_on_saturation=True, **changes)
     return list(plan.hints(analyse(plan, simulate(plan, world).samples).directions))

@@ -84,19 +84,13 @@ def test_what_was_written_is_read_back(result: RunResult) -> None:
 
 
 @pytest.mark.portable
-@pytest.mark.parametrize(
-    "world",
-    [
-        World(0.7e6),
-        World(0.7e6, noise=0.01, read_s=0.001, late_s=0.01),
-        World(rx_limit_pps=0.5e6),
-        World(dead_ports=[0]),
-    ],
-)
 @pytest.mark.parametrize("kind", ["ramp", "saturate"])
-def test_a_run_and_its_verdict_survive_the_document(world: World, kind: str) -> None:
+def test_a_run_and_its_verdict_survive_the_document(kind: str) -> None:
+    world = World(0.7e6, noise=0.01, read_s=0.001, late_s=0.01, blips=((20.0, 25.0),))
     result = make_result(make_plan(kind=kind, bidir=True, hold_s=10.0), world)
     text = json.dumps(to_document(result), allow_nan=False)
+    told = [(stall["direction"], stall["lost"]) for stall in json.loads(text)["stalls"]]
+    assert told == [(str(one.direction), one.lost) for one in result.analysis.stalls] and bool(told) is (kind == "ramp")
     again = from_document(json.loads(text))
     assert (again, again.analysis) == (result, result.analysis)
     assert json.dumps(to_document(again)) == text

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 from effort import scaled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from runs import SimulatedGenerator, World, make_plan, make_result, simulate, simulate_with
+from runs import SimulatedGenerator, World, codes, judged, make_plan, make_result, simulate, simulate_with
 
 from trexbench.core.errors import ConfigError
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import CONFIRM_PHASES, Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.search import MOST_LOOKS
-from trexbench.core.verdict.belief import Belief, Flag, believe
-from trexbench.core.verdict.parts import DirectionResult, Limit
+from trexbench.core.verdict.parts import Limit
 from trexbench.report.run.summary import answer_words
 
 FORTH, BACK = Direction(0, 1), Direction(1, 0)
 K = 1000.0
 
 
-def plan_of(kind: str = "search", **changes: Any) -> Any:
-    return make_plan(kind=kind, warmup_s=2.0, hold_s=0.0, **changes)
-
-
-def searched(world: World, **changes: Any) -> tuple[DirectionResult, ...]:
-    plan = plan_of(**changes)
-    outcome = simulate(plan, world)
-    assert outcome.error is None
-    return analyse(plan, outcome.samples).directions
+plan_of = partial(make_plan, kind="search", warmup_s=2.0, hold_s=0.0)
+searched = partial(judged, kind="search", warmup_s=2.0, hold_s=0.0)
 
 
 @pytest.fixture(params=["search", "mlrsearch"])
@@ -59,7 +50,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 def test_a_steady_knee_lies_within_its_interval_which_is_as_narrow_as_asked(
     capacity: float, collapse: float, goals: tuple[float, ...], bidir: bool
 ) -> None:
-    for one in searched(World(capacity, collapse=collapse), goals=goals, loss_threshold=goals[0], bidir=bidir):
+    analysis = searched(World(capacity, collapse=collapse), goals=goals, loss_threshold=goals[0], bidir=bidir)
+    for one in analysis.directions:
         assert (one.limit, one.at_least) == (Limit.DUT, False)
         for goal in one.goals:
             assert goal.low_pps is not None and goal.high_pps is not None
@@ -76,8 +68,7 @@ def test_a_steady_knee_lies_within_its_interval_which_is_as_narrow_as_asked(
 
 
 def test_a_knee_below_the_whole_ramp_is_found_and_no_reason_for_doubt() -> None:
-    plan = plan_of()
-    analysis = analyse(plan, simulate(plan, World(20 * K)).samples)
+    analysis = searched(World(20 * K))
     assert analysis.directions[0].maximum_pps == pytest.approx(20 * K, rel=0.005)
     assert not analysis.warnings, "the ramp had no good rate, and the search one"
 
@@ -145,26 +136,11 @@ def test_a_trial_that_fails_is_repeated_one_width_lower_then_two_and_then_much_l
     assert analysis.warnings[0].text.endswith(" stayed within the loss threshold")
 
 
-@pytest.mark.parametrize("world", [World(), World(tx_limit_pps=5e5), World(rx_limit_pps=5e5)])
-def test_what_the_dut_carried_is_held_once_where_it_was_not_the_limit(world: World) -> None:
-    plan = plan_of()
-    samples = simulate(plan, world).samples
-    (one,) = analyse(plan, samples).directions
-    assert one.limit is not Limit.DUT and [number for number, *_ in held(samples)] == [1]
-    assert one.trials[0].passed and one.trials[0].offered_pps == pytest.approx(one.maximum_pps, rel=1e-5)
-
-
 def test_nothing_is_held_without_a_length() -> None:
     plan = plan_of(confirm_s=0.0)
     samples = simulate(plan, World(7e5)).samples
     assert samples[-1].phase is Phase.DRAIN and plan.schedule[-1].phase is Phase.DRAIN
     assert not any(words.startswith("confirm") for words in plan.words("97 %"))
-
-
-def test_a_narrower_interval_can_be_asked_for() -> None:
-    (one,) = searched(World(7e5), width=0.001)
-    assert one.low_pps and one.high_pps and one.high_pps / one.low_pps - 1 <= 0.00101
-    assert one.maximum_pps == pytest.approx(7e5, rel=0.002)
 
 
 @pytest.mark.parametrize("seed", range(scaled(60, 4)))
@@ -174,13 +150,13 @@ def test_each_direction_has_an_interval_of_its_own(seed: int) -> None:
     slow, goals = rng.uniform(3e5, 8e5), rng.choice([(0.001,), (0.0, 0.005)])
     fast = slow * rng.uniform(1.002, 1.25)
     world = World({"0->1": slow, "1->0": fast}, noise=rng.choice([0.0, 0.002]), seed=seed)
-    for one, capacity in zip(searched(world, bidir=True, goals=goals), (slow, fast), strict=True):
+    for one, capacity in zip(searched(world, bidir=True, goals=goals).directions, (slow, fast), strict=True):
         low, high = one.low_pps, one.high_pps
         assert low is not None and high is not None and low * 0.999 <= capacity <= high * 1.001, one
 
 
 def test_directions_that_share_a_router_are_searched_together() -> None:
-    forth, back = searched(World(shared_capacity_pps=8e5), bidir=True)
+    forth, back = searched(World(shared_capacity_pps=8e5), bidir=True).directions
     assert forth.low_pps == back.low_pps and forth.maximum_pps == pytest.approx(4e5, rel=0.005)
 
 
@@ -194,21 +170,16 @@ def test_directions_that_share_a_router_are_searched_together() -> None:
     ],
 )
 def test_where_the_dut_is_no_limit_the_figure_is_a_bound(kind: str, world: World, limit: Limit, pps: float) -> None:
-    (one,) = searched(world, kind=kind)
+    (one,) = searched(world, kind=kind).directions
     assert (one.limit, one.at_least) == (limit, True)
     assert one.maximum_pps == pytest.approx(pps, rel=0.001 if limit is Limit.NONE else 0.012)
     assert limit is Limit.GENERATOR_RX or (one.low_pps, one.high_pps) == (None, None)
-
-
-def test_the_search_ends_when_no_interval_gets_narrow() -> None:
-    plan = plan_of()
-    outcome = simulate(plan, World(7e5, noise=0.2))
-    assert max(s.trial for s in outcome.samples) <= MOST_LOOKS
-    assert analyse(plan, outcome.samples).directions[0].goals
+    held = [(trial.passed, trial.offered_pps) for trial in one.trials]
+    assert held == ([(True, pytest.approx(one.maximum_pps, rel=1e-5))] if kind == "search" else [])
 
 
 def test_every_beginning_of_a_search_has_a_verdict(kind: str) -> None:
-    plan = plan_of(kind, bidir=True, goals=(0.001, 0.01))
+    plan = plan_of(kind=kind, bidir=True, goals=(0.001, 0.01))
     samples = simulate(plan, World(7e5)).samples
     for end in range(len(samples) + 1):
         for one in analyse(plan, samples[:end]).directions:
@@ -217,13 +188,12 @@ def test_every_beginning_of_a_search_has_a_verdict(kind: str) -> None:
 
 
 def test_loss_within_a_large_goal_is_no_loss_that_ended() -> None:
-    plan = plan_of(goals=(0.499,), loss_threshold=0.499)
-    analysis = analyse(plan, simulate(plan, World(400 * K)).samples)
-    assert analysis.directions[0].limit is Limit.DUT and [warning.code for warning in analysis.warnings] == []
+    analysis = searched(World(400 * K), goals=(0.499,), loss_threshold=0.499)
+    assert analysis.directions[0].limit is Limit.DUT and codes(analysis) == []
 
 
 def test_the_same_samples_give_the_same_next_step(kind: str) -> None:
-    plan = plan_of(kind)
+    plan = plan_of(kind=kind)
     samples = simulate(plan, World(7e5, noise=0.01)).samples
     for end in range(1, len(samples)):
         step, after = plan.next_step(samples[:end]), samples[end]
@@ -247,25 +217,6 @@ def test_the_same_samples_give_the_same_next_step(kind: str) -> None:
 def test_what_cannot_be_searched_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         plan_of(**changes)
-
-
-def test_belief_follows_the_looks() -> None:
-    seen = Belief(np.array([0.4, 0.5, 0.6]), np.ones(2))
-    before = believe(seen, [], 0.005)
-    assert before.quantile(0.5) == pytest.approx(0.5, rel=0.01)
-    good, lossy = Flag(0.51, False), Flag(0.51, True)
-    below = [believe(seen, looks, 0.005).below(0.51) for looks in ([good], [lossy], [lossy] * 2)]
-    assert below[0] < before.below(0.51) < below[1] < below[2]
-    outside = [Flag(0.7, False)] * 3
-    assert believe(seen, outside, 0.005).quantile(0.5) > 0.69, "the ramp can be wrong: it may have met a stall"
-    lowest = Belief.of_lowest((seen, Belief(seen.rates + 0.05, seen.weights)))
-    assert [lowest.below(rate) for rate in (0.45, 0.55)] == pytest.approx([seen.below(0.45), seen.below(0.55)])
-
-
-def test_plans_of_a_search_differ_by_their_goals() -> None:
-    plan = make_plan(kind="search", goals=(0.0, 0.005))
-    assert replace(plan, goals=(0.0,)) != plan
-    assert make_plan(kind="search", loss_threshold=0.02).goals == (0.02,)
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import pytest
 from effort import scaled
 from faulty import Faults, measure_with
-from runs import SimulatedGenerator, World, make_plan, make_result, simulate
+from runs import SimulatedGenerator, World, codes, judged, make_plan, make_result, measured
 from twins import Twin
 
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase
-from trexbench.core.strategy.analysis import analyse
 from trexbench.core.units import format_share
-from trexbench.core.verdict.parts import Analysis, DirectionResult, Limit
+from trexbench.core.verdict.parts import DirectionResult, Limit
 
 CAPACITY = 7e5
 FORTH = Direction(0, 1)
 
 
-def searched(world: World, of: type[SimulatedGenerator] | None = None, **changes: Any) -> Analysis:
-    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, **changes)
-    outcome = simulate(plan, world, of=of)
-    assert outcome.error is None
-    return analyse(plan, outcome.samples)
-
-
-def codes(analysis: Analysis) -> list[str]:
-    return [one.code for one in analysis.warnings]
+searched = partial(judged, kind="search", warmup_s=2.0, hold_s=0.0)
 
 
 def is_the_knee(one: DirectionResult, pps: float = CAPACITY, by: float = 0.004) -> bool:
@@ -92,11 +83,7 @@ def test_a_path_that_loses_hides_neither_of_two_goals() -> None:
 
 @pytest.mark.parametrize("most", [0.005, 0.01, 0.02, 0.05])
 def test_loss_that_grows_with_the_rate_is_a_limit(most: float) -> None:
-    class Growing(SimulatedGenerator):
-        def _forward(self, direction: Direction, frames: int, _: float) -> int:
-            return frames - round(frames * most * self.rates.get(direction.tx, 0) / 1.44e6)
-
-    analysis = searched(World(), Growing)
+    analysis = searched(World(base_loss=lambda pps: most * pps / 1.44e6))
     (one,) = analysis.directions
     assert one.limit is Limit.DUT and "lossy-path" not in codes(analysis)
     # What frames on their way may look like, 0.01 %, is a tenth of this goal.
@@ -129,27 +116,24 @@ def test_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut() ->
 @pytest.mark.parametrize("limits", [{"rx_limit_pps": 8e3}, {"tx_limit_pps": 5e3}, {"rx_limit_pps": 50e3}])
 def test_where_even_the_lowest_rate_loses_no_rate_is_the_duts(share: float, limits: dict[str, float]) -> None:
     """The ramp begins beyond what the tester receives: it does not show that the path loses at every rate."""
-    plan = make_plan(kind="search", hold_s=0.0)
-    (result,) = analyse(plan, simulate(plan, World(back_loss=share, **limits)).samples).directions
+    (result,) = judged(World(back_loss=share, **limits), kind="search", hold_s=0.0).directions
     assert result.limit is not Limit.DUT
     assert result.limit is not Limit.UNKNOWN or "lost even at 1.000 kpps" in result.reasons[0]
 
 
 @pytest.mark.parametrize("share", [0.002, 0.02, 0.3])
 def test_a_target_offered_at_once_that_loses_about_as_much_as_the_warm_up_is_no_limit(share: float) -> None:
-    plan = make_plan(kind="saturate")
-    analysis = analyse(plan, simulate(plan, World(back_loss=share)).samples)
+    plan, _, analysis = measured(World(back_loss=share), kind="saturate")
     (result,) = analysis.directions
     assert codes(analysis) == [], "loss from the start is a doubt of a ramp only"
     assert result.limit is Limit.UNKNOWN and "in the warm-up, and not much more now" in result.reasons[1]
     assert result.maximum_pps == pytest.approx((1 - share) * plan.offers[0].target_pps, rel=0.01)
-    (limited,) = analyse(plan, simulate(plan, World(back_loss=share, capacity_pps=700e3)).samples).directions
+    (limited,) = judged(World(back_loss=share, capacity_pps=700e3), kind="saturate").directions
     assert limited.limit is Limit.DUT
 
 
 def test_frames_lost_once_in_the_warm_up_excuse_no_limit() -> None:
-    plan = make_plan(kind="saturate")
-    (result,) = analyse(plan, simulate(plan, World(capacity_pps=1.42e6, blips=[(3.0, 3.2)])).samples).directions
+    (result,) = judged(World(1.42e6, blips=[(3.0, 3.2)]), kind="saturate").directions
     assert result.limit is Limit.DUT
 
 
@@ -173,9 +157,9 @@ def test_the_offered_load_of_a_look_is_what_was_sent(number: int) -> None:
 
     bidir, noise = rng.random() < 0.5, rng.choice([0.0, 0.002])
     capacity = rng.uniform(0.15, 0.85) * 0.97e9 / 672
-    plan = make_plan(kind="search", bidir=bidir, warmup_s=2.0, hold_s=0.0)
-    world = World(capacity, noise=noise, seed=number)
-    analysis = analyse(plan, simulate(plan, world, of=Lagging).samples)
+    plan, _, analysis = measured(
+        World(capacity, noise=noise, seed=number), Lagging, kind="search", bidir=bidir, warmup_s=2.0, hold_s=0.0
+    )
     for one in analysis.directions:
         assert one.limit is Limit.DUT, one
         assert one.maximum_pps == pytest.approx(capacity, rel=0.01)
@@ -188,9 +172,8 @@ def test_the_offered_load_of_a_look_is_what_was_sent(number: int) -> None:
 def test_a_sender_that_sends_no_more_is_the_limit_despite_loss(kind: str, base_loss: float, latency_s: float) -> None:
     if kind == "mlrsearch":
         pytest.importorskip("MLRsearch")
-    plan = make_plan(kind=kind, warmup_s=2.0)
     world = World(tx_limit_pps=8e5, reports_queue_full=False, base_loss=base_loss, latency_s=latency_s)
-    (one,) = analyse(plan, simulate(plan, world).samples).directions
+    (one,) = judged(world, kind=kind, warmup_s=2.0).directions
     assert one.limit is Limit.GENERATOR_TX and one.at_least
     assert one.maximum_pps == pytest.approx(8e5, rel=0.01)
     assert kind != "search" or one.first_bad_pps is None, "no look lost more than the goal"
