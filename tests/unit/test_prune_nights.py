@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nights import date
 from runs import World, make_plan, make_result
 
 from trexbench.core.history.cell import Cell
@@ -26,10 +27,6 @@ CELL = CellRecord(Cell("lab-linux", "var2-64b", False, None))
 @pytest.fixture(autouse=True)
 def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def date(day: int) -> str:
-    return f"2026-{day // 28 + 3:02}-{day % 28 + 1:02}"
 
 
 def run(of: str | None, day: int, simulated: bool = False, status: Status = Status.COMPLETE, **told: str) -> Path:
