@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from effort import scaled
 from hypothesis import example, given, settings
@@ -18,6 +19,7 @@ from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import CONFIRM_PHASES, Phase, Sample
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.strategy.search import MOST_LOOKS
+from trexbench.core.verdict.belief import Belief, Flag, believe
 from trexbench.core.verdict.parts import Limit
 from trexbench.report.run.summary import answer_words
 
@@ -217,6 +219,19 @@ def test_the_same_samples_give_the_same_next_step(kind: str) -> None:
 def test_what_cannot_be_searched_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         plan_of(**changes)
+
+
+def test_belief_follows_the_looks() -> None:
+    seen = Belief(np.array([0.4, 0.5, 0.6]), np.ones(2))
+    before = believe(seen, [], 0.005)
+    assert before.quantile(0.5) == pytest.approx(0.5, rel=0.01)
+    good, lossy = Flag(0.51, False), Flag(0.51, True)
+    below = [believe(seen, looks, 0.005).below(0.51) for looks in ([good], [lossy], [lossy] * 2)]
+    assert below[0] < before.below(0.51) < below[1] < below[2]
+    outside = [Flag(0.7, False)] * 3
+    assert believe(seen, outside, 0.005).quantile(0.5) > 0.69, "the ramp can be wrong: it may have met a stall"
+    lowest = Belief.of_lowest((seen, Belief(seen.rates + 0.05, seen.weights)))
+    assert [lowest.below(rate) for rate in (0.45, 0.55)] == pytest.approx([seen.below(0.45), seen.below(0.55)])
 
 
 @pytest.mark.parametrize("number", range(3))
