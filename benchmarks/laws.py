@@ -68,7 +68,7 @@ def knee_share(memory_s: float, threshold: float = 1e-3) -> float:
     """
     sample_s, window = 0.1, 10
     rng, kept = np.random.default_rng(1), exp(-sample_s / memory_s)
-    off, limits = rng.normal(0, 0.01, 20_001), []
+    off, limits = rng.normal(0, 0.01, 20_001), list[Any]()
     for _ in range(window):
         limits.append(1 + off)
         off = kept * off + (1 - kept**2) ** 0.5 * rng.normal(0, 0.01, len(off))
