@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from effort import examples
+from effort import examples, scaled
 from hypothesis import given
 from hypothesis import strategies as st
 from nights import LINUX, VPP, date, make_row, make_rows, noisy, over_wan
@@ -62,6 +62,16 @@ def test_verdicts(values: list[float], kind: Kind | None, code: int) -> None:
     judgement = judge_rows(make_rows(values))
     assert [finding.kind for finding in judgement.findings] == ([kind] if kind else [])
     assert judgement.exit_code == code
+
+
+@pytest.mark.parametrize("nights", [5, 10, 20])
+def test_a_regression_ends_within_three_nights_of_the_return(nights: int) -> None:
+    codes: list[tuple[int, ...]] = []
+    for seed in range(scaled(20, 4)):
+        level, back = noisy(60 + nights + 20, noise=0.01, seed=seed), 60 + nights
+        rows = make_rows([value * (0.95 if 60 <= night < back else 1.0) for night, value in enumerate(level)])
+        codes.append(tuple(judge_rows(rows[:end]).exit_code for end in (back, back + 3, back + 20)))
+    assert codes.count((3, 0, 0)) >= 0.9 * len(codes)  # at 1 % noise
 
 
 def test_lower_is_better_for_costs() -> None:
