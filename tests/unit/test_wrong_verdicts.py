@@ -329,7 +329,7 @@ def test_case_5_few_frames_lost_by_chance_ever_more_often_show_no_path(most: flo
 
 
 @pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("most", scaled([0.005, 0.02, 0.05, 0.2], [0.05]))
+@pytest.mark.parametrize("most", scaled([0.005, 0.02, 0.05, 0.2], [0.2]))
 @pytest.mark.parametrize(("ramp_s", "stops"), [(30.0, False), (60.0, True), (600.0, False)])
 def test_case_5_loss_that_grows_with_the_rate_is_a_limit(ramp_s: float, stops: bool, most: float, power: int) -> None:
     world = World(base_loss=lambda pps: most * (pps / 1.44e6) ** power)
