@@ -166,19 +166,6 @@ def test_a_trial_confirms_no_more_than_what_was_sent() -> None:
     assert "the generator sent 348.9 kpps of 697.8 kpps" in analysis.warnings[0].text, "not what was asked"
 
 
-def test_a_router_that_collapses_keeps_its_last_good_rate() -> None:
-    """Variation only beyond the knee must not cost the maximum more than the step across it."""
-
-    class Wild(SimulatedGenerator):
-        def _forward(self, direction: Direction, frames: int, most: float) -> int:
-            return frames if frames <= most else int(most * self._rng.uniform(0.5, 0.9))
-
-    analysis = judged(World(700 * K), Wild, confirm_s=0.0)
-    (r,) = analysis.directions
-    assert r.last_good_pps is not None and r.first_bad_pps is not None
-    assert r.last_good_pps <= r.maximum_pps <= r.first_bad_pps
-
-
 @pytest.mark.parametrize(
     ("world", "limit", "pps"),
     [
@@ -201,16 +188,6 @@ def test_a_saturated_line(world: World, limit: Limit, pps: float) -> None:
     if limit is Limit.DUT:
         assert r.first_bad_pps == pytest.approx(1443.5 * K, rel=0.01)
         assert "offered" in r.reasons[0] and "emerged" in r.reasons[0]
-
-
-def test_a_line_that_takes_a_moment_to_fill_does_not_blame_the_generator() -> None:
-    class Slow(SimulatedGenerator):
-        def update(self, rates_pps: Any) -> None:
-            self.clock.now_s += 0.2
-            super().update(rates_pps)
-
-    analysis = judged(World(500 * K), Slow, kind="saturate", hold_s=10.0)
-    assert analysis.directions[0].limit is Limit.DUT
 
 
 @pytest.mark.parametrize("keep", range(0, 70, 3))

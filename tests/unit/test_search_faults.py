@@ -47,15 +47,6 @@ def test_a_stall_at_any_moment_of_the_search_is_no_knee_and_is_told(length_s: fl
             assert stall.length_s == pytest.approx(length_s, abs=2.2) and "stall" in codes(result.analysis)
 
 
-def test_what_forwards_nothing_past_its_knee_does_not_stand_still() -> None:
-    class Dead(SimulatedGenerator):
-        def _forward(self, direction: Direction, frames: int, most: float) -> int:
-            return frames if frames <= most else 0
-
-    analysis = searched(World(CAPACITY), Dead)
-    assert is_the_knee(analysis.directions[0]) and analysis.stalls == ()
-
-
 @pytest.mark.parametrize(
     ("share", "capacity"),
     [*((share, CAPACITY) for share in (0.0008, 0.0011, 0.002, 0.05)), *((share, 2.5e5) for share in (0.002, 0.05))],
