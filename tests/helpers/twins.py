@@ -336,15 +336,16 @@ def random_box(rng: random.Random, seed: int, noise: float = 0.0) -> Box:
 
 def random_plan(rng: random.Random, streams: Sequence[StreamSpec]) -> Ramp:
     """A ramp of these streams on gigabit ports."""
-    return make_plan(
+    plan = make_plan(
         bidir=rng.random() < 0.5,
         frame_bytes=mean_bytes(streams),
         ramp_s=rng.choice([30.0, 60.0, 60.0, 120.0, 240.0]),
         sample_s=rng.choice([0.5, 1.0, 1.0]),
         loss_threshold=rng.choice([1e-4, 1e-3, 1e-3, 1e-2]),
-        stop_on_saturation=rng.random() < 0.5,
         confirm_s=0.0,
     )
+    rng.random()  # drew an option that is gone: worlds that tests name by their number stay as they are
+    return plan
 
 
 PROFILES = ((stream(flows=251),), (stream(flows=16),), (stream(),), IMIX)

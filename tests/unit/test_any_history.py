@@ -62,7 +62,7 @@ def random_world(rng: random.Random) -> World:
 
 def random_outcome(rng: random.Random) -> tuple[RunResult, Outcome]:
     kind = rng.choice(("ramp", "ramp", "search", "saturate"))
-    more = {"latency_s": 2.0 * rng.randrange(2), "stop_on_saturation": rng.random() < 0.5, "ramp_s": rng.uniform(9, 90)}
+    more = {"latency_s": 2.0 * rng.randrange(2), "ramp_s": rng.uniform(9, 90)}
     plan = make_plan(
         bidir=rng.random() < 0.5,
         kind=kind,

@@ -81,7 +81,6 @@ BROKEN = [
     ("second document", "speed: 1gbit", "---\nspeed: 1gbit", 4, ["second document"]),
     ("list as a key", "speed: 1gbit", "? [a]\n: b", 4, ["not a word"]),
     ("plan warm-up", "routes:", "plan: {warmup: 1kpps}\nroutes:", 16, ["plan.warmup", "1kpps:10s"]),
-    ("plan flag", "routes:", "plan: {stop_on_saturation: 7}\nroutes:", 16, ["true or false"]),
     ("queues", "routes:", "rx_queues: [1, 1]\nroutes:", 16, ["rx_queues[1]", "number 1 is on line 16 already"]),
     ("lab and ssh", "{type: netns, namespace: r1}", "{type: ssh, host: a}\nlab: {}", 3, ["transport.type", "netns"]),
     ("lab threads", "namespace: r1}", "}\nlab: {threaded: true, gro: no}", 4, ["lab.threaded", "gro: true"]),

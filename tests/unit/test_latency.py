@@ -70,7 +70,7 @@ def test_three_loads_follow_the_run_each_with_silence_after_it() -> None:
         pytest.param(PLAN, World(capacity_pps=15 * K), 0, id="no rate without loss"),
         pytest.param(PLAN, World(), 3, id="without a limit: of what was carried"),
         pytest.param(replace(PLAN, confirm_s=0.0), SLOW, 3, id="without confirmation"),
-        pytest.param(replace(PLAN, hold_s=0.0, stop_on_saturation=True), SLOW, 3, id="after a ramp that was cut short"),
+        pytest.param(replace(PLAN, hold_s=0.0), SLOW, 3, id="without a hold"),
     ],
 )
 def test_loads_are_those_that_can_be_sent(plan: Plan, world: World, expected: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -96,7 +95,7 @@ def test_loads_of_the_latency_last_as_planned_one_after_the_other(
     plan: Plan, ticks: float, capacity: float | None, stop: bool, late: float, seed: int
 ) -> None:
     """After whatever ramp, and however late samples are: each load once, ascending, then silence."""
-    plan = replace(plan, latency_s=ticks * plan.sample_s, confirm_s=2 * plan.sample_s, stop_on_saturation=stop)
+    plan = replace(plan, latency_s=ticks * plan.sample_s, confirm_s=2 * plan.sample_s)
     late_s = late * plan.sample_s
     most = math.inf if capacity is None else capacity * plan.offers[0].line_rate_pps
     outcome = simulate(plan, World(most, late_s=late_s, seed=seed))
@@ -137,21 +136,6 @@ def test_a_target_below_the_least_rate_of_a_ramp_is_not_exceeded() -> None:
     assert rates == {plan.offers[0].target_pps}
 
 
-@pytest.mark.parametrize("sample_s", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize("bidir", [False, True])
-def test_stop_on_saturation_stops_soon_and_only_when_the_verdict_stands(sample_s: float, bidir: bool) -> None:
-    rng = random.Random(5)
-    for seed in range(scaled(15, 4)):
-        plan = make_plan(bidir=bidir, sample_s=sample_s, stop_on_saturation=True, confirm_s=0.0)
-        capacity = plan.offers[0].target_pps * rng.uniform(0.2, 0.8)
-        samples = simulate(plan, World(capacity, noise=0.003, seed=seed)).samples
-        results = analyse(plan, samples).directions
-        assert all(r.saturated_at_s is not None for r in results)
-        assert not of(samples, Phase.HOLD)
-        end = of(samples, Phase.RAMP)[-1].t_s
-        assert end - max(r.saturated_at_s or 0 for r in results) <= 3 * plan.windows + 1
-
-
 @pytest.mark.parametrize(
     ("world", "bidir", "rates"),
     [
@@ -187,7 +171,7 @@ def test_a_ramp_that_may_lose_nothing_is_confirmed_in_finer_steps() -> None:
 
 
 def hints_of(world: World, **changes: Any) -> list[str]:
-    plan = make_plan(stop_on_saturation=True, **changes)
+    plan = make_plan(**changes)
     return list(plan.hints(analyse(plan, simulate(plan, world).samples).directions))
 
 

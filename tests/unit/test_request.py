@@ -66,21 +66,20 @@ def test_the_seeds_ramp_is_the_default() -> None:
     assert (plan.offers[0].warmup_pps, plan.warmup_s, plan.ramp_s) == (1000, 10, 600)
     assert (plan.hold_s, plan.confirm_s) == (30, 10)
     assert (plan.loss_threshold, plan.windows, plan.sample_s, plan.kind) == (0.001, 3, 1, "ramp")
-    assert not plan.stop_on_saturation
 
 
 @pytest.mark.parametrize(
     ("wished", "expected"),
     [
-        (PlanDefaults(hold_s=7.0), (7.0, 60.0, 4.0, 0.01, True)),
-        (PlanDefaults(hold_s=0.0, confirm_s=0.0, loss=0.0, stop_on_saturation=False), (0.0, 60.0, 0.0, 0.0, False)),
+        (PlanDefaults(hold_s=7.0), (7.0, 60.0, 4.0, 0.01)),
+        (PlanDefaults(hold_s=0.0, confirm_s=0.0, loss=0.0), (0.0, 60.0, 0.0, 0.0)),
     ],
     ids=["key by key", "a wish of nothing is a wish"],
 )
 def test_the_first_who_speaks_wins(wished: PlanDefaults, expected: tuple[object, ...]) -> None:
-    own = PlanDefaults(ramp_s=60.0, hold_s=5.0, confirm_s=4.0, loss=0.01, stop_on_saturation=True)
+    own = PlanDefaults(ramp_s=60.0, hold_s=5.0, confirm_s=4.0, loss=0.01)
     plan = build_plan(request(dut=replace(DUT, plan=own), wished=wished), PROFILES, speeds(1e9))
-    found = (plan.hold_s, plan.ramp_s, plan.confirm_s, plan.loss_threshold, plan.stop_on_saturation)
+    found = (plan.hold_s, plan.ramp_s, plan.confirm_s, plan.loss_threshold)
     assert found == expected and plan.warmup_s == 10.0
 
 

@@ -44,7 +44,7 @@ def results(draw: st.DrawFn) -> RunResult:
         target=draw(st.floats(0.5, 1.0)),
         windows=draw(st.integers(1, 4)),
         warmup_pps=100.0,
-        **draw(st.sampled_from([{"stop_on_saturation": True}, {"stop_on_saturation": False}, {"kind": "saturate"}])),
+        **draw(st.sampled_from([{}, {"kind": "saturate"}])),
     )
     moments = sorted(draw(st.lists(times, max_size=6, unique=True)))
     samples = [

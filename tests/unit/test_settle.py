@@ -42,15 +42,14 @@ def test_frames_lost_once_in_the_warm_up_are_no_share_at_every_rate(seed: int) -
     rng = random.Random(seed)
     at_s, capacity = rng.uniform(0.5, 9.7), rng.uniform(2e5, 1.2e6)
     blip = (at_s, at_s + rng.uniform(0.005, 0.2))
-    plan = make_plan(ramp_s=rng.choice((60.0, 600.0)), warmup_s=10.0, stop_on_saturation=rng.random() < 0.5)
+    plan = make_plan(ramp_s=rng.choice((60.0, 600.0)), warmup_s=10.0)
     analysis = make_result(plan, World(capacity, blips=(blip,), seed=seed)).analysis
     assert holds(analysis.directions[0], capacity) and not analysis.warnings, (capacity, blip)
 
 
 @pytest.mark.parametrize("latency_s", [1.5, 3.0])
-@pytest.mark.parametrize("stops", [True, False])
-def test_a_delay_of_more_than_a_window_ends_in_unknown(latency_s: float, stops: bool) -> None:
-    plan = make_plan(warmup_s=10.0, stop_on_saturation=stops, drain_s=5.0)
+def test_a_delay_of_more_than_a_window_ends_in_unknown(latency_s: float) -> None:
+    plan = make_plan(warmup_s=10.0, drain_s=5.0)
     (one,) = make_result(plan, World(latency_s=latency_s)).analysis.directions
     assert one.limit is not Limit.DUT and one.at_least
     assert one.limit is Limit.NONE or "use a longer `window:`" in one.reasons[0]

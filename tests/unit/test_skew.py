@@ -70,8 +70,7 @@ def plans(strategy: str) -> Iterator[tuple[int, random.Random, Plan]]:
         rng = random.Random(seed)
         changes: dict[str, Any] = {"hold_s": rng.choice([8.0, 20.0])}
         if strategy == "ramp":
-            lengths = {"ramp_s": rng.choice([30.0, 60.0, 120.0]), "confirm_s": 0.0, "hold_s": 5.0}
-            changes = lengths | {"stop_on_saturation": rng.random() < 0.5}
+            changes = {"ramp_s": rng.choice([30.0, 60.0, 120.0]), "confirm_s": 0.0, "hold_s": 5.0}
         threshold, sample_s = rng.choice([1e-4, 1e-3, 1e-2]), rng.choice([0.25, 0.5, 1.0])
         bidir = rng.random() < 0.5
         plan = make_plan(bidir=bidir, kind=strategy, loss_threshold=threshold, sample_s=sample_s, **changes)
