@@ -227,7 +227,7 @@
     plots().forEach(function (plot) {
       var layout = plot._fullLayout;
       if (!plot.querySelector("svg, canvas")) { found.push("#" + plot.id + ": nothing is drawn"); return; }
-      if (!layout) { found.push.apply(found, plainAxes(plot)); return; }
+      if (!layout) { return; }
       var numbers = {};
       plot.querySelectorAll("g.xtick, g[class*='tick']").forEach(function (tick) {
         var kind = (/(^|\s)([xy]\d*)tick(\s|$)/.exec(tick.getAttribute("class")) || [])[2];
@@ -250,16 +250,6 @@
       if (!drawn.length && !told) { found.push("#" + plot.id + ": no data is drawn, and nothing says why"); }
     });
     return once(found);
-  }
-
-  // Drawings of other kinds: numbers anywhere left of or below the middle.
-  function plainAxes(plot) {
-    var frame = plot.querySelector("svg, canvas").getBoundingClientRect(), numbers = texts(plot).filter(function (one) { return /\d/.test(one.text); });
-    var below = new Set(numbers.filter(function (one) { return one.top - window.scrollY > frame.top + frame.height * 0.5; }).map(function (one) { return one.text; }));
-    var beside = new Set(numbers.filter(function (one) { return one.right - window.scrollX < frame.left + frame.width * 0.25; }).map(function (one) { return one.text; }));
-    return [[below, "x"], [beside, "y"]].filter(function (one) { return one[0].size < 2; }).map(function (one) {
-      return "#" + plot.id + ": its " + one[1] + " axis has " + (one[0].size ? "one number" : "no number");
-    });
   }
 
   var CONTROLS = "select, input, button, textarea, summary, a[href], [role=button], [role=link], [role=checkbox], [tabindex='0'], .modebar-btn";
@@ -331,5 +321,5 @@
   function frame() { return new Promise(function (done) { requestAnimationFrame(function () { done(still()); }); }); }
 
   window.eyes = { texts: texts, overlaps: overlaps, cuts: cuts, paleText: paleText, paleMarks: paleMarks, axes: axes, controls: controls, name: name, focused: focused,
-    choices: choices, targets: targets, titles: titles, frame: frame, plots: plots, words: words, where: where };
+    choices: choices, targets: targets, titles: titles, frame: frame, plots: plots };
 })();

@@ -18,6 +18,7 @@ from effort import scaled
 from printed import dark_sheets, overprinted, pale, read_words, stranded
 
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+
 MOST_OPTIONS = scaled(6, 2)
 """Maximum number of options tried per list."""
 HEADINGS = "'h2, h3, tr.block, tr:has(> .block)'"
@@ -81,11 +82,11 @@ class Eyes:
     def contrast(self) -> list[str]:
         return self.told("paleText", "paleMarks")
 
-    def choices(self, most: int = 30) -> list[str]:
+    def choices(self) -> list[str]:
         """Each choice that the controls offer, one at a time: axes keep their numbers, texts their places."""
         found: dict[str, str] = {}
         self._open = None
-        for words, choose, back in self._choices()[:most]:
+        for words, choose, back in self._choices()[:30]:
             self.page.evaluate(choose)
             self.page.evaluate("eyes.frame()")
             for measure in ("axes()", *self._plots_overlaps()):
@@ -116,7 +117,7 @@ class Eyes:
         return found
 
     def keyboard(self) -> list[str]:
-        """Tab reaches every control and leaves the page; the focus is seen; Enter, Space and Escape do their work."""
+        """Tab reaches every control and leaves the page; the focus is seen; Enter and Space do their work."""
         self._open = None
         self.page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
         names = self.page.evaluate("eyes.controls().map(eyes.name)")
@@ -141,15 +142,6 @@ class Eyes:
                 self.page.press(key)
                 if self.page.evaluate(f"{fold}.parentElement.open") == before:
                     yield f"{key!r} does not open or close {self.page.evaluate(f'eyes.name({fold})')}"
-        if self.page.evaluate("Boolean(document.querySelector('details.pick'))"):
-            self.page.evaluate("document.querySelector('details.pick').open = true")
-            self.page.evaluate("document.querySelector('details.pick input').focus()")
-            self.page.press("Escape")
-            if self.page.evaluate("document.querySelector('details.pick').open"):
-                yield "Escape does not close the menu of DUTs"
-                self.page.evaluate("document.querySelector('details.pick').open = false")
-            elif not self.page.evaluate("document.activeElement.matches('details.pick summary')"):
-                yield "Escape loses the focus of the menu of DUTs"
 
     def touch(self, path: Path) -> list[str]:
         """A swipe over a plot scrolls a phone's page."""
@@ -188,19 +180,12 @@ class Eyes:
         nodes = self.page.tree()
         by_id = {node["nodeId"]: node for node in nodes}
         wrong = [
-            f"a table has neither caption nor label: it begins {self._begin(node)!r}"
+            "a table has neither caption nor label"
             for node in nodes
             if _of(node, "role") == "table" and not _of(node, "name")
             if not _of(by_id.get(node.get("parentId", ""), {}), "name")
         ]
         return _shortened([*wrong, *self._drawings()])
-
-    def _begin(self, node: dict[str, Any]) -> str:
-        found = self.page.call("DOM.resolveNode", backendNodeId=node["backendDOMNodeId"])["object"]["objectId"]
-        asked = "function () { return eyes.words(this.textContent); }"
-        return str(
-            self.page.call("Runtime.callFunctionOn", objectId=found, functionDeclaration=asked)["result"]["value"]
-        )
 
     def _drawings(self) -> Iterator[str]:
         root = self.page.call("DOM.getDocument")["root"]["nodeId"]
@@ -229,9 +214,9 @@ class Eyes:
         ]
         return _shortened([*small, *self.layout()])
 
-    def paper(self, path: Path, pdf: Path, scheme: str = "dark") -> list[str]:
+    def paper(self, path: Path, pdf: Path) -> list[str]:
         """Printed: light ground, dark words that lie apart, every plot and every warning; no heading ends a sheet."""
-        self.open(path, scheme=scheme, unfolded=False)
+        self.open(path, scheme="dark", unfolded=False)
         titles = self.page.evaluate("eyes.titles()")
         doubts = self.page.evaluate("Array.from(document.querySelectorAll('.doubt')).map(one => one.textContent)")
         headings = self.page.evaluate("Array.from(document.querySelectorAll(" + HEADINGS + "), one => one.textContent)")

@@ -80,7 +80,6 @@ def store_night(
     cells: Sequence[Cell],
     slower: Mapping[str, float] = {},
     failed: Mapping[Cell, str] = {},
-    latency_s: float = 2.0,
     facts: Mapping[str, Any] = {},
 ) -> None:
     """One night of these cells, 0.3 % of noise by the date. slower: by DUT, what is left of its rate."""
@@ -95,7 +94,7 @@ def store_night(
             command={"mode": cell.mode, "rx_queues": cell.rx_queues, "suite": "nightly", "night": at},
             started=f"{at}T02:{number:02}:00Z",
             ramp_s=12.0,
-            latency_s=latency_s,
+            latency_s=2.0,
         )
         run = looked_at(run, pps, 358.25 / left, number)
         run = replace(run, dut={**run.dut, "description": DESCRIPTION, "facts": {**run.dut["facts"], **facts}})
@@ -179,11 +178,6 @@ def efficiency(place: Path) -> Path:
     rates = ("--rates", "1kpps,100kpps,1mpps,10%", "--hold", "4", "--sim", "--speedup", "10000")
     for dut in ("netgate-vpp", "netgate-linux"):
         succeed(place, "efficiency", "--dut", dut, "--mode", "var2-64b", *rates)
-    return page_of(place / "results")
-
-
-def latency(place: Path) -> Path:
-    store_night(place / "results", LATEST, [*VPP[:4], *LINUX[:2]], latency_s=4.0)
     return page_of(place / "results")
 
 
@@ -276,7 +270,7 @@ def mixed(place: Path) -> Path:
 
 
 MAKERS = (
-    *(one_run, one_night, change, recovered, relapse, bounded, year, searches, efficiency, latency, tcp, wans, tunnels),
+    *(one_run, one_night, change, recovered, relapse, bounded, year, searches, efficiency, tcp, wans, tunnels),
     *(hostile, empty, failed, simulated, mixed),
 )
 STATES: Mapping[str, Callable[[Path], Path]] = {made.__name__: made for made in MAKERS}

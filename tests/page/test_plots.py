@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -98,9 +97,7 @@ def test_a_line_looks_on_the_page_as_in_a_picture(opened: Page) -> None:
     [
         ("one point", make_costs(401.0), False),
         ("two at one rate", (*make_costs(401.0), *make_costs(403.0)), False),
-        ("two that are equal", make_costs(401.0, 401.0), True),
         ("two that are near", make_costs(401.0, 403.0), True),
-        ("far apart", make_costs(401.0, 9000.0), True),
         ("of a slow DUT", make_costs(401.0, pps=3.2), False),
     ],
 )
@@ -113,7 +110,6 @@ def test_all_axes_have_numbers_whatever_is_drawn(
     assert chromium.evaluate("document.getElementById('plot-rates') !== null") is over_rates, what
     if over_rates:
         assert all(chromium.evaluate(ticks.format("rates", side)) >= 2 for side in "xy"), what
-    if over_rates and what != "far apart":
         low, high = chromium.evaluate("document.getElementById('plot-rates')._fullLayout.yaxis.range")
         assert high - low >= 0.2 * 401, "two cycles are no slope"
 
@@ -145,17 +141,6 @@ def test_runs_at_given_rates_are_one_line_of_the_costs(show: Callable[[Report], 
     chromium = show(Report(rows, runs=runs))
     (line,) = chromium.evaluate(f"{LINES.format('rates')}.map(function (one) {{ return [one.name, one.x, one.y]; }})")
     assert line == ["vpp 64b uni efficiency", [1, 2, 4], [800, 400, 200]]
-
-
-def test_a_zoom_does_not_outlive_its_unit(opened: Page) -> None:
-    plot = "document.getElementById('plot-ramps')"
-    zoomed = f"{plot}._fullLayout.xaxis.autorange !== true"
-    opened.evaluate(f"Plotly.relayout({plot}, {{ 'xaxis.range': [3, 4] }}).then(Boolean)")
-    opened.evaluate("document.getElementById('log').click()")
-    assert opened.evaluate(zoomed), "another axis only"
-    opened.choose(unit="pps")
-    assert not opened.evaluate(zoomed)
-    assert opened.evaluate("document.querySelector('#plot-ramps .xtitle').textContent") == "offered, Mpps"
 
 
 def test_a_choice_without_a_run_says_so(opened: Page) -> None:
@@ -226,17 +211,9 @@ def test_hostile_addresses_change_nothing(opened: Page, page: Path) -> None:
 
 
 def test_a_plots_buttons_can_be_reached_and_its_drawing_is_not_read_out(opened: Page) -> None:
-    assert opened.evaluate("document.querySelectorAll('[role=img] button, [aria-hidden=true] button').length") == 0
-    buttons = "document.querySelectorAll('#plot-ramps .modebar button')"
-    assert opened.evaluate(f"{buttons}.length") > 3
-    assert opened.evaluate(
-        f"Array.from({buttons}).every(function (one) {{ return one.tabIndex === 0 && one.ariaLabel; }})"
-    )
-    described = "document.getElementById(document.getElementById('plot-ramps').getAttribute('aria-describedby'))"
-    assert opened.evaluate(f"{described}.textContent").startswith("Received over offered load of each cell's")
-    opened.evaluate(f"{buttons}[0].focus()")
-    assert opened.evaluate("getComputedStyle(document.activeElement.closest('.modebar')).opacity") == "1"
-    assert opened.evaluate("document.querySelectorAll('.plot svg.main-svg:not([aria-hidden=true])').length") == 0
+    """The keyboard of test_eyes reaches each of them and sees its focus."""
+    assert opened.count("#plot-ramps .modebar button[aria-label]") > 3
+    assert opened.count(".modebar button[tabindex='-1'], .plot svg.main-svg:not([aria-hidden=true])") == 0
 
 
 def test_a_menu_closes_on_escape_and_on_a_click_elsewhere(opened: Page) -> None:
@@ -251,25 +228,20 @@ def test_a_menu_closes_on_escape_and_on_a_click_elsewhere(opened: Page) -> None:
     assert not opened.evaluate(is_open)
 
 
-BOXES = "Array.from(document.querySelectorAll('.plot .main-svg:first-child')).map(function (one) {"
-BOXES += " var at = one.getBoundingClientRect(); return [at.top, at.bottom, at.width]; })"
-
-
-def test_paper_is_light_and_has_every_plot_in_its_place(opened: Page) -> None:
+def test_paper_is_light_and_the_screen_is_afterwards_as_it_was(opened: Page) -> None:
+    widths = "Array.from(document.querySelectorAll('.plot .main-svg:first-child'), (one) => one.clientWidth)"
     opened.prefer("dark")
     colours = "[getComputedStyle(document.querySelector('#plot-ramps .xtitle')).fill,"
     colours += " document.getElementById('plot-ramps').data[0].line.color]"
     opened.wait(f"{colours}[1] !== '{LIGHT[0]}'")
-    dark, wide = opened.evaluate(colours), opened.evaluate(BOXES)
+    dark, wide = opened.evaluate(colours), opened.evaluate(widths)
     opened.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     ink, line = opened.evaluate(colours)
     red, green, blue = (int(one) for one in ink[4:-1].split(","))
     assert max(red, green, blue) < 90 and line in LIGHT and [ink, line] != dark
-    boxes = opened.evaluate(BOXES)
-    assert len(boxes) == len(wide) >= 3 and {width for _, _, width in boxes} == {680}
-    assert all(one[1] <= other[0] for one, other in pairwise(boxes)), "none over another"
+    assert {*opened.evaluate(widths)} == {680}
     opened.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    opened.wait(f"JSON.stringify({BOXES}) === {str(wide).replace(' ', '')!r}")
+    opened.wait(f"JSON.stringify({widths}) === {str(wide).replace(' ', '')!r}")
     assert opened.evaluate(colours) == dark
 
 

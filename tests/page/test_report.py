@@ -1,13 +1,16 @@
-"""The page that ``trexbench report`` makes, in a real browser: silent, drawn, alone, deaf to what names say."""
+"""The page that ``trexbench report`` makes and serves, in a real browser: silent, drawn, alone, deaf to names."""
 
 from __future__ import annotations
 
+import re
+import signal
 from pathlib import Path
 
 import pytest
 from browser import Page
 from report_cases import HOSTILE, ODD, make_run
-from report_nights import store_night, store_slower_nights, store_three_nights
+from report_nights import CELLS, store_night, store_slower_nights, store_three_nights
+from tools import begin
 from verbs import run
 
 from trexbench.core.history.cell import Cell
@@ -131,3 +134,30 @@ def test_if_escaping_failed_the_policy_would_still_hold(chromium: Page, page: Pa
     assert chromium.evaluate("typeof window.canary") == "undefined"
     assert any("Content Security Policy" in one for one in chromium.said)
     assert chromium.evaluate(DRAWN) > 1
+
+
+def test_it_renews_itself_and_keeps_the_choice(chromium: Page, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    store_night(results, "2026-11-19", CELLS)
+    process = begin(tmp_path, "report", "--watch")
+    assert process.stderr is not None
+    try:
+        found = re.search(r"http://\S+/", process.stderr.readline())
+        assert found is not None
+        chromium.open(found[0])
+        chromium.choose(mode="imix", traffic="bidir")
+        version = chromium.evaluate("document.getElementById('now').dataset.version")
+        assert chromium.evaluate("document.getElementById('now').hidden"), "no night is under way"
+        store_night(results, "2026-11-20", CELLS)
+        now = "document.getElementById('now') && document.documentElement.dataset.ready"
+        chromium.wait(f"{now} && document.getElementById('now').dataset.version !== '{version}'")
+        assert chromium.evaluate("document.body.textContent.includes('2026-11-20')")
+        assert chromium.evaluate("document.getElementById('mode').value") == "imix"
+        assert chromium.said == []
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        chromium.wait("document.getElementById('now').textContent.startsWith('No answer from trexbench')")
+        assert {one for one in chromium.asked if not one.startswith((found[0], "data:"))} == set()
+    finally:
+        process.kill()
+        process.communicate()

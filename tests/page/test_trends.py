@@ -212,9 +212,3 @@ def test_axes_have_numbers_where_values_are_few_or_equal(show: Any, figure: str,
     assert page.count("#plot-trends .ytick text") > 1
     ticks = page.texts("#plot-trends .xtick text")
     assert [tick.removesuffix("2026") for tick in ticks] == ["19 Nov", "20 Nov"], "nights, not clock minutes"
-
-
-def test_a_single_night_has_no_trend(show: Any) -> None:
-    page = show(make_report(CELLS, 1))
-    assert page.count("#plot-trends, #metric") == 0 and page.texts("#trends h2") == ["Figures"]
-    assert set(page.texts("#trends table tbody th")) == set(map(str, CELLS))
