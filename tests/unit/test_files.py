@@ -10,19 +10,6 @@ import pytest
 from trexbench.files import replace_file
 
 
-def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "one.json"
-    replace_file(path, b"first")
-    replace_file(path, b"second")
-    assert path.read_bytes() == b"second" and list(tmp_path.iterdir()) == [path]
-    with pytest.raises(OSError):
-        replace_file(tmp_path / "absent" / "one.json", b"third")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError):
-        replace_file(tmp_path / "folder", b"third")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["folder", "one.json"], "nothing is left beside it"
-
-
 def test_a_pipe_and_a_link_stay_what_they_are(tmp_path: Path) -> None:
     pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"
     os.mkfifo(pipe)
@@ -35,3 +22,6 @@ def test_a_pipe_and_a_link_stay_what_they_are(tmp_path: Path) -> None:
     link.symlink_to(file)
     replace_file(link, b"behind it")
     assert link.is_symlink() and file.read_bytes() == b"behind it"
+    with pytest.raises(OSError):
+        replace_file(tmp_path, b"a directory")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "link", "pipe"], "nothing is left beside it"

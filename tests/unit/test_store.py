@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -80,14 +79,6 @@ def test_where_a_run_goes(tmp_path: Path, changes: dict[str, Any], plan: dict[st
     path = stored(tmp_path, replace(make_result(make_plan(**plan)), **changes))
     assert str(path.relative_to(tmp_path)) == place
     assert files(tmp_path) == [place]
-
-
-@pytest.mark.portable
-def test_runs_of_the_same_second_get_names_of_their_own(tmp_path: Path) -> None:
-    barrier = threading.Barrier(8)
-    with ThreadPoolExecutor(8) as pool:
-        paths = pool.map(lambda _: (barrier.wait(), stored(tmp_path))[1], range(8))
-    assert len({*paths}) == len(files(tmp_path)) == 8
 
 
 def test_every_sample_and_every_look_is_there_while_the_run_goes_on(tmp_path: Path) -> None:
@@ -416,40 +407,25 @@ DEEP = "[" * 200_000 + "]" * 200_000
     ("document", "says"),
     [
         ("", "not JSON"),
-        ("{", "not JSON"),
-        ("[]", "not a run document"),
         ("{}", "not a run document"),
-        ("[" * 200_000, "nested too deeply"),
         ('{"a":' * 200_000, "nested too deeply"),
         (json.dumps(DOCUMENT)[:-500], "not JSON"),
         (json.dumps(DOCUMENT).replace('"host": {', f'"host": {{"deep": {DEEP}, '), "too deeply"),
         (changed("schema", value="other"), "not a run document"),
         (changed("version", value=4), "upgrade trexbench"),
         (changed("version", value="1"), "of version '1', this trexbench reads up to 3"),
-        (changed("version", value=0), "of version 0"),
-        (changed("version", value=None), "of version None"),
-        (changed("status", value="odd"), "wrong kind"),
-        (changed("samples", value=None), "wrong kind"),
         (changed("dut", value=[]), "wrong kind"),
         (changed("reason", value=3), "reason is not text"),
-        (changed("plan", "offers", value=[[0]]), "wrong kind"),
         (changed("plan", "windows", value=0), "--windows of 0"),
         (changed("plan", "line_rate_pps", value=float("nan")), "NaN is no number"),
         (json.dumps(DOCUMENT).replace('"line_rate_bps": 1000000000.0', '"line_rate_bps": 1e999'), "finite and above 0"),
         (changed("plan", "loss_threshold", value="0.1%"), "Expected `float`, got `str` - at `$.loss_threshold`"),
-        (changed("plan", "warmup_s", value=0), "wrong kind"),
-        (changed("plan", "offers", value=[]), "wrong kind"),
         (changed("plan", "kind", value="binary-search"), "no strategy 'binary-search'"),
         (changed("samples", 3, "t_s", value=0), "sample 3: time goes back"),
         (changed("samples", 3, "ports", value={}), "sample 3: port 0 is missing"),
-        (changed("samples", 3, "ports", "0", "opackets", value=1.5), "sample 3: Expected `int`, got `float` - at"),
         (changed("samples", 3, "ports", "0", "ipackets", value=-1), "Expected `int` >= 0 - at `$.ports[...].ipackets`"),
-        (changed("samples", 3, "ports", "0", "link_up", value="false"), "sample 3: Expected `bool`"),
-        (changed("samples", 3, "ports", "0", "cpu_percent", value="idle"), "ports[...].cpu_percent"),
-        (changed("samples", 3, "trial", value=None), "sample 3: Expected `int`, got `null` - at `$.trial`"),
         (changed("samples", 0, "phase", value="confirm-drain"), "cannot be analysed"),
         (changed("samples", 5, "asked_pps", "0->1", value=0), "cannot be analysed (ZeroDivisionError)"),
-        (changed("samples", 5, "asked_pps", value={}), "cannot be analysed (KeyError)"),
         (changed("samples", 5, "ports", "0", "opackets", value=10**400), "cannot be analysed (OverflowError)"),
     ],
 )
