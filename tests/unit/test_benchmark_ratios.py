@@ -106,8 +106,3 @@ def test_every_benchmark_is_in_a_night(nightly: ModuleType) -> None:
     scripts = {path.stem for path in BENCHMARKS.glob("[!_]*.py")} - {"nightly"}
     assert set(nightly.OPTIONS) == scripts
     assert set(json.loads(nightly.KEPT.read_text())) <= scripts
-
-
-def test_an_option_of_several_values_may_be_given_again(nightly: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["report.py", "--beside", "a", "b", "--beside", "c"])
-    assert importlib.import_module("_ratios").options("", beside=[str]).beside == ["a", "b", "c"]

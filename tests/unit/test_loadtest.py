@@ -35,18 +35,6 @@ def seconds(result: RunResult) -> list[dict[str, Any]]:
     return list(exported(result)["stats"].values())
 
 
-def maximum(stats: list[dict[str, Any]], tx: str, rx: str) -> float | None:
-    """The program's own reading: the rate at the first sample of a loss that is still there at the end."""
-    found = None
-    for one in stats:
-        sent, received = one[tx]["tx_pps"], one[rx]["rx_pps"]
-        if (sent - received) / sent <= 0.001:
-            found = None
-        elif found is None:
-            found = sent
-    return found
-
-
 PLANS = [
     make_plan(),
     make_plan(bidir=True),
@@ -59,31 +47,24 @@ PLANS = [
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_exactly_one_sample_a_second_of_warmup_ramp_and_hold(plan: Plan) -> None:
+def test_exactly_one_sample_a_second_of_warmup_ramp_and_hold_with_all_that_is_read(plan: Plan) -> None:
     document = exported(make_result(plan, World(capacity_pps=6e5, **NOISY)))
     sending_s = plan.sending_s(LoadStep(Phase.WARMUP, {}, 0.0)) - plan.length_s(Phase.RECHECK)
     assert len(document["stats"]) == round(sending_s)
+    ports = {str(number) for number in range(len(plan.ports))}
+    for one in document["stats"].values():
+        assert one.pop("global") == {} and set(one) == ports
+        assert all(type(value) is float for values in one.values() for value in values.values())
+        assert all(set(values) == {"tx_pps", "tx_util", "rx_pps", "rx_util"} for values in one.values())
+        assert one["0"]["tx_pps"] > 0 and (not plan.bidir or one["1"]["tx_pps"] > 0)
     times = [float(key) for key in document["stats"]]
     assert [round(b - a, 6) for a, b in itertools.pairwise(times)][:-1] == [1.0] * (len(times) - 2)
     assert times[0] == 1772366401.0
 
 
-@pytest.mark.parametrize("plan", PLANS)
-def test_every_number_is_a_float_every_port_has_all_four_and_no_sender_is_silent(plan: Plan) -> None:
-    ports = {str(n) for n in range(len(plan.ports))}
-    for one in seconds(make_result(plan, World(capacity_pps=6e5))):
-        assert one.pop("global") == {}
-        assert set(one) == ports
-        for values in one.values():
-            assert set(values) == {"tx_pps", "tx_util", "rx_pps", "rx_util"}
-            assert all(type(v) is float for v in values.values())
-        assert one["0"]["tx_pps"] > 0 and (not plan.bidir or one["1"]["tx_pps"] > 0)
-
-
-@pytest.mark.parametrize("kind", ["search", "mlrsearch"])
-def test_a_search_is_refused_as_it_has_neither_the_ramp_nor_the_hold_that_the_program_plots(kind: str) -> None:
+def test_a_search_is_refused_as_it_has_neither_the_ramp_nor_the_hold_that_the_program_plots() -> None:
     with pytest.raises(StoreError, match="a search, without a ramp"):
-        exported(make_result(make_plan(kind=kind, warmup_s=2.0), World(capacity_pps=6e5)))
+        exported(make_result(make_plan(kind="search", warmup_s=2.0), World(capacity_pps=6e5)))
 
 
 def test_counters_too_great_for_rates_are_told_in_one_line() -> None:
@@ -105,16 +86,6 @@ def test_a_second_in_which_a_sender_was_silent_is_left_out() -> None:
             ports[1] = replace(ports[1], opackets=still)
         samples.append(replace(sample, reading=replace(sample.reading, ports=ports)))
     assert len(seconds(replace(result, samples=samples))) == len(seconds(result)) - 2
-
-
-@pytest.mark.parametrize("plan", PLANS[:4])
-def test_its_maximum_is_where_our_loss_began(plan: Plan) -> None:
-    result = make_result(plan, World(capacity_pps=6e5, **NOISY))
-    assert result.samples[-1].phase is Phase.CONFIRM_DRAIN  # good samples that would erase the maximum
-    for direction, ports in zip(result.analysis.directions, (("0", "1"), ("1", "0")), strict=False):
-        found = maximum(seconds(result), *ports)
-        assert found == pytest.approx(direction.first_bad_pps, abs=1.5 * plan.step_pps(direction.direction))
-    assert maximum(seconds(make_result(plan, World(**NOISY))), "0", "1") is None
 
 
 def test_resampled_rates_count_every_frame_once() -> None:
@@ -166,9 +137,8 @@ def taken(document: Any, dut: str = "theirs", bps: float = 1e9) -> Any:
 @pytest.mark.parametrize(
     ("plan", "world"),
     [
-        pytest.param(make_plan(), PLAIN, id="one way"),
         pytest.param(make_plan(bidir=True), VARYING, id="both ways"),
-        pytest.param(make_plan(bidir=True, sample_s=0.25), PLAIN, id="a sample every quarter"),
+        pytest.param(make_plan(sample_s=0.25), PLAIN, id="a sample every quarter"),
         pytest.param(make_plan(), {}, id="no limit"),
         pytest.param(make_plan(ports=range(8), bidir=True), PLAIN, id="eight ports"),
         pytest.param(make_plan(frame_bytes=1514), {"capacity_pps": 5e4}, id="large frames"),
@@ -190,17 +160,6 @@ def test_exported_and_imported_its_maximum_is_the_same(plan: Plan, world: dict[s
     assert (again.cell.mode, again.cell.bidir, again.cell.kind) == (row.cell.mode, row.cell.bidir, row.cell.kind)
     assert again.cell.simulated and again.cell.dut == "theirs" and again.started == row.started
     assert theirs.plan.offers[0].mean_frame_bytes == pytest.approx(plan.offers[0].mean_frame_bytes, rel=1e-6)
-
-
-def test_imported_and_exported_it_is_the_same_file_but_for_rounding() -> None:
-    document = exported(make_result(make_plan(bidir=True), World(**VARYING)))
-    again = exported(taken(document))
-    assert len(again["stats"]) == len(document["stats"])
-    for one, other in zip(document["stats"].values(), again["stats"].values(), strict=True):
-        for port in ("0", "1"):
-            assert other[port]["rx_pps"] == pytest.approx(one[port]["rx_pps"], abs=1.0)
-    same = ("rampup_target", "rampup_duration", "hold_duration", "warmup_duration", "unidirectional")
-    assert {k: again["vars"][k] for k in same} == pytest.approx({k: document["vars"][k] for k in same})
 
 
 @pytest.mark.parametrize(
@@ -269,23 +228,16 @@ changed = partial(changed_at, DOCUMENT)
     ("document", "words"),
     [
         ([], "not a trex-loadtest file"),
-        ({}, "not a trex-loadtest file"),
         ({"schema": "trexbench/run", "samples": []}, "not a trex-loadtest file"),
         ({"vars": {}, "stats": {}}, "missing required field `profile_file`"),
-        (changed("vars", "profile_file", value=3), "profile_file"),
-        (changed("vars", "rampup_target", value="full"), "rampup_target"),
-        (changed("vars", "hold_duration", value=-1), "hold_duration"),
         (changed("vars", "hold_duration", value=float("nan")), "hold_duration"),
         (changed("vars", "rampup_duration", value=10**400), "rampup_duration"),
         (changed("vars", "warmup_duration", value=0), "cannot be judged"),
-        (changed("vars", "unidirectional", value="false"), "unidirectional"),
         (changed("stats", value={}), "0 seconds"),
         (changed("stats", KEY, value=None), "no object"),
         (changed("stats", KEY, "1", value=None), "Expected `object`"),
         (changed("stats", KEY, "1", "rx_pps", value=-1.0), "rx_pps"),
-        (changed("stats", KEY, "0", "tx_pps", value=float("inf")), "tx_pps"),
         (changed("stats", KEY, "2", value={"tx_pps": 1.0, "rx_pps": 1.0}), "number of ports"),
-        (changed("stats", KEY, value={}), "number of ports"),
     ],
 )
 def test_other_files_are_refused(document: Any, words: str) -> None:
