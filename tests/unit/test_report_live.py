@@ -94,7 +94,9 @@ def test_a_line_says_what_is_asked_sent_received_and_lost() -> None:
     )
 
 
-def test_a_pipe_gets_a_line_now_and_then_and_one_per_phase() -> None:
+def test_a_pipe_gets_a_line_now_and_then_and_one_per_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert type(open_live(make_result(), Terminal())) is Live, "a dumb terminal as well"
     stream = io.StringIO()
     result = make_result(PLAN, World(capacity_pps=660e3))
     assert type(open_live(result, stream)) is Live
@@ -118,11 +120,6 @@ def test_a_terminal_is_drawn_seldom(sample_s: float, ports: tuple[int, ...], mon
         samples = simulate(plan, World(), live).samples
     assert "0->1" in screen.getvalue() and "\x1b" in screen.getvalue()
     assert 5 < screen.draws <= 2 * samples[-1].t_s + 6
-
-
-def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    assert type(open_live(make_result(), Terminal())) is Live
 
 
 def test_a_run_that_has_only_begun_shows(monkeypatch: pytest.MonkeyPatch) -> None:

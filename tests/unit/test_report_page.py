@@ -6,10 +6,9 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from bdp_runs import swept
@@ -40,7 +39,7 @@ from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.differences import Difference
 from trexbench.core.history.finding import Finding, Kind
 from trexbench.core.history.regression import Judgement, find_missing
-from trexbench.core.history.rows import COST, RATE, RunRow, row_of
+from trexbench.core.history.rows import COST, RATE, row_of
 from trexbench.core.load.plan import LATENCY_LOADS
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
@@ -148,17 +147,6 @@ def test_a_change_at_which_nothing_differs_says_so_on_the_page(differences: tupl
     report = make_report(groups=(group,))
     for text in (rendered(report), to_markdown(report)):
         assert (NOTHING_DIFFERS in text) is (differences == ()) and DIFFERS not in text
-
-
-def test_the_data_of_the_plots_are_all_there() -> None:
-    data = Elements(make_report()).data
-    assert {line["cells"][0] for line in lines_of(data, "ramps")} == {0, 1} and len(data["trends"]) == 3
-    trend = lines_of(data, "trends", "maximum rate")[0]
-    assert data["nights"] == ["2026-11-19", "2026-11-20"] and trend["x"] == [0, 1]
-    assert figures(data, "maximum rate") == [pytest.approx(5, rel=1e-5)] * 2
-    assert figures(data, "maximum rate", "relative") == [pytest.approx(0, abs=1e-3)] * 2
-    assert trend["marks"][0]["words"] == "\u25bc -16.7 %"
-    assert [one["failed"][0][1] for one in data["trends"].values() if one["failed"]] == ["no vpp"]
 
 
 def test_older_nights_can_be_laid_beside_the_latest() -> None:
@@ -302,11 +290,6 @@ def test_hostile_names_are_text_and_nothing_else(make: Callable[[str], Report]) 
     assert "<script" not in text and "<img" not in text
 
 
-def test_a_hostile_night_is_text_in_a_plot() -> None:
-    older = [one for one in lines_of(Elements(with_older(HOSTILE)).data, "ramps") if "older" in one["tags"]]
-    assert older and all(one["night"].startswith(clean(HOSTILE)) for one in older)
-
-
 @pytest.mark.parametrize("simulated", [True, False])
 def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
     rows = [make_row(simulated=simulated)]
@@ -418,23 +401,3 @@ def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_curve_to_a_maximu
     assert "Cycles per packet at given rates" in text and f"{row.cell}: 584 cycles/packet" in text
     assert "\u2265 " not in text, "no bound of a maximum"
     assert report.curves == ()
-
-
-def test_the_documents_of_all_runs_are_found_in_one_pass() -> None:
-    """A year has many rows, and a cell that is no longer measured has its last one at their beginning."""
-    passes = list[str]()
-
-    class Rows(list[RunRow]):
-        def __iter__(self) -> Iterator[RunRow]:
-            passes.append("forward")
-            return super().__iter__()
-
-        def __reversed__(self) -> Iterator[RunRow]:
-            passes.append("backward")
-            return super().__reversed__()
-
-    rows = [make_row(f"dut{at}") for at in range(5)]
-    runs = {row.cell: replace(make_run(row.cell), started=row.started) for row in rows}
-    report = Report(Rows(rows), runs=runs, below="results/")
-    links = [report.link_of(run) for run in runs.values()]
-    assert links == [f"results/{quote(row.path)}" for row in rows] and len(passes) == 1

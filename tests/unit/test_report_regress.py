@@ -17,7 +17,6 @@ from trexbench.core.history.differences import Difference
 from trexbench.core.history.finding import Finding, Kind
 from trexbench.core.history.regression import Judgement, MissingCell, judge_rows
 from trexbench.core.history.rows import COST, METRICS, RATE, RunRow
-from trexbench.report.clean import escape_markdown
 from trexbench.report.groups import too_few
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
@@ -96,19 +95,9 @@ def test_every_form_is_headed_by_the_rate() -> None:
     assert len(failures) == 8 and all((one.text or "").startswith(f"{HEADLINE}\n") for one in failures)
 
 
-@pytest.mark.parametrize(
-    ("judgement", "words"),
-    [
-        (NOTHING, "All 2 cells as usual"),
-        (Judgement((), 0), "Nothing was measured yet"),
-        (
-            replace(ALL, findings=(replace(SLOWER, kind=Kind.OLDER),), since="2026-11-20"),
-            "REGRESSIONS BEFORE 2026-11-20, NOT ALARMING",
-        ),
-    ],
-)
-def test_text_of_other_judgements(judgement: Judgement, words: str) -> None:
-    assert words in format_judgement(judgement)
+def test_a_regression_from_before_the_night_that_was_named_alarms_nobody() -> None:
+    text = format_judgement(replace(ALL, findings=(OLDER,), since="2026-11-20"))
+    assert "REGRESSIONS BEFORE 2026-11-20, NOT ALARMING" in text
 
 
 def test_markdown_is_short() -> None:
@@ -138,9 +127,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 @given(st.text())
-def test_any_text_is_one_plain_line_and_makes_readable_junit(text: str) -> None:
-    escaped = escape_markdown(text)
-    assert "\n" not in escaped and "<" not in escaped and "://" not in escaped
+def test_any_text_makes_readable_junit(text: str) -> None:
     name = replace(SLOWER, explanation=(text,))
     ElementTree.fromstring(format_junit(replace(ALL, findings=(name,))).encode())
 
@@ -164,7 +151,7 @@ def told(rows: list[RunRow]) -> list[set[str]]:
     return [set(SAID.findall(text)) for text in texts]
 
 
-@pytest.mark.parametrize("nights", [1, 2, 5, 6, 7, 8, 30])
+@pytest.mark.parametrize("nights", [1, 6, 7])
 def test_one_count_and_one_rule_everywhere(nights: int) -> None:
     rows = make_rows([5e6 + 1e3 * (at % 3) for at in range(nights)], hold_loss=0.0, cycles_per_packet=400.0)
     expected = {f"needs 7 nights, has {nights}"} if nights < 7 else set()

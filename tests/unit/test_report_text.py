@@ -15,7 +15,6 @@ from runs import PROFILE, World, make_plan, make_result
 from trexbench.core.dut.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
 from trexbench.core.result import RunResult, Status, from_document
 from trexbench.core.run import find_damage
-from trexbench.core.units import nominal
 from trexbench.core.verdict.parts import Limit, RunWarning
 from trexbench.report.run.counters import DETAILS, format_counters
 from trexbench.report.run.loadtest import to_loadtest
@@ -164,14 +163,6 @@ def test_many_directions_are_laid_out_in_several_tables() -> None:
 )
 def test_what_was_sent(changes: dict[str, Any], words: str) -> None:
     assert traffic_words(PROFILE | changes) == words
-
-
-@pytest.mark.parametrize(
-    ("text", "short"),
-    [("1.000 Gbit/s", "1 Gbit/s"), ("2.500 Gbit/s", "2.5 Gbit/s"), ("0.100 %", "0.1 %"), ("100 %", "100 %")],
-)
-def test_round_figures_lose_their_zeros(text: str, short: str) -> None:
-    assert nominal(text) == short
 
 
 def test_a_small_loss_limit_is_not_rounded_to_none() -> None:

@@ -61,12 +61,6 @@ def test_a_cards_band_is_two_deviations_but_never_a_hair() -> None:
     assert draw_trend([], finding, 0.3) == "" and height([0.0]) == 0.0
 
 
-def test_few_nights_tell_no_noise_and_none_no_level() -> None:
-    usual = trend_of(make_rows([5e6, 6e6, 7e6])).usual(RATE)
-    assert usual is not None and (usual.level, usual.noise) == (6e6, None)
-    assert trend_of(make_rows([5e6])).usual(POWER) is None
-
-
 def test_the_data_are_small_whole_numbers_that_come_back_within_a_hundred_thousandth() -> None:
     values = noisy(40)
     rows = make_rows(values)

@@ -15,12 +15,12 @@ from report_cases import Elements, lines_of, make_run, report_of
 from runs import make_result, sized
 from tcp_runs import make_tcp_result, through_a_tunnel
 
-from trexbench.core.history.cell import TCP_KIND, Cell
+from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows import row_of, rows_of_tcp
 from trexbench.core.result import from_document
 from trexbench.core.tcp.bdp import find_rows
-from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpMode, Way
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, Way
 from trexbench.core.tcp.result import TcpResult
 from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.page.report import Report
@@ -131,17 +131,6 @@ def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:
     assert text.count("openvpn") >= 3 and not tunnel_sheet(report_of(make_tcp_result())).lines
 
 
-def test_published_figures_stand_beside_the_measured() -> None:
-    result = through_a_tunnel()
-    (row,) = rows_of_tcp(result, "x.json")
-    record = CellRecord(Cell("lab-linux", TcpMode(Way.FORWARD, 4), False, None, TCP_KIND), CellState.DONE)
-    line = PublishedCell(record, 950.0, row, 1.0, {"client_tunnel": 0.68}, {"client_tunnel": 0.7})
-    text = Elements(report_of(result, published=[line])).words
-    for words in ("lab-linux forward-ipv4", "950", f"{line.ratio:.2f}", "68.0 %", "70.0 %", "Beside published figures"):
-        assert words in text
-    assert "Beside published figures" not in Elements(report_of(result)).words
-
-
 def test_a_search_has_a_row_for_each_goal_and_direction() -> None:
     cell = Cell("lab-linux", "var2-64b", True, None, "search")
     report = Report([], runs={cell: sized(64, bidir=True)})
@@ -191,6 +180,8 @@ def test_the_table_of_a_run() -> None:
         assert words in text, text
     (row,) = (line for line in text.splitlines() if line.startswith("1.60 MB  "))
     assert " ".join(row.split()) == "1.60 MB 800 kB 800 kB 3.00 MB 320.0 window >= 300.0 0.0 0.94 0 window"
+    scaled = format_tcp(run(*PAIR, setup=TcpEnvironment(wan=LONG, wan_asked=ASKED, wan_by="the cable")))
+    assert "scaled  20.0 ms, 10.00 Gbit/s was requested: rate and buffers are 10.0 % of that" in scaled
 
 
 def test_it_fits_whatever_is_in_it() -> None:
@@ -205,11 +196,6 @@ def test_it_fits_whatever_is_in_it() -> None:
     assert len(table) > 16 and max(map(len, table)) <= WIDTH
     assert any(line == "bidir IPv6, server sends, bbr, in Mbit/s" for line in lines)
     assert sum(line.startswith("bidir IPv4, client sends, cubic, ") for line in lines) == 3
-
-
-def test_a_line_that_was_scaled_down_is_said() -> None:
-    result = run(*PAIR, setup=TcpEnvironment(wan=LONG, wan_asked=ASKED, wan_by="the cable"))
-    assert "scaled  20.0 ms, 10.00 Gbit/s was requested: rate and buffers are 10.0 % of that" in format_tcp(result)
 
 
 def test_a_congestion_control_without_a_bound_at_a_loss_is_told() -> None:
@@ -253,10 +239,7 @@ def test_the_picture_has_a_series_for_each_congestion_control_and_every_bound() 
     assert all(abs(y - 8 * 0.5 * x / 0.02 / 1e6) < 1 for x, y in zip(bound.get_xdata(), bound.get_ydata(), strict=True))
     assert "SIMULATED" in [one.get_text() for one in figure.texts]
     assert draw_tcp(result) != draw_tcp(replace(result, simulated=False)) and draw_tcp(result)[:4] == b"\x89PNG"
-
-
-def test_runs_of_one_size_have_the_usual_picture() -> None:
-    assert compose_bdp(run(PAIR[0])) is None and compose_bdp(replace(run(*PAIR), legs=())) is None
+    assert compose_bdp(run(PAIR[0])) is None and compose_bdp(replace(run(*PAIR), legs=())) is None, "of one size"
 
 
 def night_of(result: TcpResult, scale: float) -> str:
