@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from boxes import BoxTransport, Said
 
 from trexbench.core.errors import DutError
-from trexbench.dut import Change
 from trexbench.dut.journal import FileJournal
 from trexbench.session.dut import ConnectedDut
 from trexbench.session.tcp.tunnels import CommandedEnd
-from trexbench.transport import Completed
 
 pytestmark = pytest.mark.portable
 
@@ -31,39 +30,31 @@ OPTIONS = {
 }
 
 
-@dataclass
 class Guest:
-    """A transport that takes every command but those that begin with this word."""
+    """It takes every command."""
 
-    refuses: str = ""
-    typed: list[str] = field(default_factory=list)
-    fed: list[str] = field(default_factory=list)
-    place: str = "console of tbm-dut"
+    programs = ("ip", "wg", "nft")
 
-    def run(self, argv: Sequence[str], timeout_s: float = 1.0, stdin: str | None = None) -> Completed:
-        self.typed.append(" ".join(argv))
-        self.fed.append(stdin or "")
-        failed = bool(self.refuses) and self.typed[-1].startswith(self.refuses)
-        return Completed(tuple(argv), int(failed), "", "no" if failed else "")
+    def __init__(self) -> None:
+        self.fed: list[str] = []
 
-    def identity(self) -> str:
-        return "boot-1"
-
-    def plan(self) -> list[Change]:
-        return []
+    def run(self, argv: Sequence[str], input: str) -> Said:
+        self.fed.append(input)
+        return Said()
 
 
-def connected(guest: Any, folder: Path) -> ConnectedDut:
-    return ConnectedDut(guest, guest, FileJournal("guest", folder), guest)
+def connected(folder: Path, refuses: str = "") -> tuple[ConnectedDut, BoxTransport]:
+    transport = BoxTransport(Guest(), "console of tbm-dut", {refuses: Said("", "no", 1)} if refuses else {})
+    dut: Any = SimpleNamespace(identity=lambda: "boot-1")
+    return ConnectedDut(dut, transport, FileJournal("guest", folder), dut), transport
 
 
 def test_an_end_is_made_and_gone_and_its_keys_are_in_no_file(tmp_path: Path) -> None:
-    guest = Guest()
-    there = connected(guest, tmp_path)
+    there, transport = connected(tmp_path)
     with CommandedEnd(there, OPTIONS) as end:
         assert end.wait_up(0.0)["by"] == "the kernel" and not end.error
         end.require_up()
-        made = [*guest.typed]
+        made = [*transport.ran]
         assert len(there.journal.entries()) == 2
         assert not [path for path in tmp_path.rglob("*") if path.is_file() and "PRIVATE" in path.read_text()]
     assert made == [
@@ -73,23 +64,23 @@ def test_an_end_is_made_and_gone_and_its_keys_are_in_no_file(tmp_path: Path) -> 
         "ip address add 10.2.0.1 peer 10.2.0.2 dev tbvpn1",
         "nft -f -",
     ]
-    assert "PrivateKey = PRIVATE" in guest.fed[1] and 'ip saddr 10.2.0.2 oifname "eth3"' in guest.fed[4]
-    assert guest.typed[5:] == ["nft delete table ip trexbench_tunnel", "ip link del dev tbvpn1"]
+    fed = transport.box.fed  # type: ignore[attr-defined]
+    assert "PrivateKey = PRIVATE" in fed[1] and 'ip saddr 10.2.0.2 oifname "eth3"' in fed[4]
+    assert transport.ran[5:] == ["nft delete table ip trexbench_tunnel", "ip link del dev tbvpn1"]
     assert not there.journal.entries()
 
 
 @pytest.mark.parametrize("refuses", ["ip link add", "wg", "nft -f"])
 def test_a_guest_that_refuses_a_command_keeps_nothing(tmp_path: Path, refuses: str) -> None:
-    guest = Guest(refuses)
-    there = connected(guest, tmp_path)
+    there, transport = connected(tmp_path, refuses)
     with pytest.raises(DutError, match=f"{refuses}.* failed on console of tbm-dut"):
         CommandedEnd(there, OPTIONS)
-    assert guest.typed[-1] == "ip link del dev tbvpn1" and not there.journal.entries()
+    assert transport.ran[-1] == "ip link del dev tbvpn1" and not there.journal.entries()
 
 
 def test_an_end_that_cannot_be_taken_away_hides_no_error_of_the_run(tmp_path: Path) -> None:
-    guest = Guest("nft delete")
-    with pytest.raises(DutError, match="the leg broke off"), CommandedEnd(connected(guest, tmp_path), OPTIONS):
+    there, _ = connected(tmp_path, "nft delete")
+    with pytest.raises(DutError, match="the leg broke off"), CommandedEnd(there, OPTIONS):
         raise DutError("the leg broke off")
-    with pytest.raises(DutError, match="nft delete"), CommandedEnd(connected(guest, tmp_path), OPTIONS):
+    with pytest.raises(DutError, match="nft delete"), CommandedEnd(there, OPTIONS):
         pass

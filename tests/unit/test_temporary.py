@@ -2,96 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import Bench
+from box_linux import LinuxBox
+from boxes import Said
 
 from trexbench.core.errors import DutError
 from trexbench.dut import Change, Command
 from trexbench.dut.apply import apply
-from trexbench.dut.journal import FileJournal
 from trexbench.session.dut import ConnectedDut
 from trexbench.session.temporary import BUFFER_SYSCTLS, NAME, Buffers, Temporary
-from trexbench.transport import Completed
 
 pytestmark = pytest.mark.portable
 
-FOUND = "4096\t131072\t33554432"
-
-
-@dataclass
-class Host:
-    """A transport to a host whose files are these; deaf: it takes no value for these."""
-
-    place: str
-    files: dict[str, str] = field(default_factory=lambda: dict.fromkeys(map(path, BUFFER_SYSCTLS), FOUND))
-    deaf: tuple[str, ...] = ()
-    refuses: tuple[str, ...] = ()
-
-    def run(self, argv: Sequence[str], timeout_s: float = 1.0, stdin: str | None = None) -> Completed:
-        program, name = argv
-        if name in self.refuses and program == "tee":
-            return Completed(tuple(argv), 1, "", f"tee: {name}: Permission denied")
-        if program == "tee" and name not in self.deaf:
-            self.files[name] = "\t".join((stdin or "").split())
-        return Completed(tuple(argv), 0, self.files[name] if program == "cat" else stdin or "", "")
-
-    def identity(self) -> str:
-        return "boot-1"
-
-    def plan(self) -> list[Change]:
-        return []
+FOUND = "4096 131072 33554432"
 
 
 def path(name: str) -> str:
     return f"/proc/sys/{name.replace('.', '/')}"
 
 
-def connected(host: Any, tmp_path: Path) -> ConnectedDut:
-    return ConnectedDut(host, host, FileJournal(host.place, tmp_path), host)
+def host(name: str, folder: Path) -> ConnectedDut:
+    box = LinuxBox()
+    box.files |= dict.fromkeys(map(path, BUFFER_SYSCTLS), FOUND.replace(" ", "\t"))
+    bench = Bench(folder / name, box)
+    bench.transport.place = name
+    return ConnectedDut(bench.dut, bench.transport, bench.journal, bench.dut)
+
+
+def files(there: Any) -> dict[str, str]:
+    found: dict[str, str] = there.transport.box.files
+    return found
+
+
+def sizes(there: ConnectedDut) -> set[str]:
+    return {" ".join(files(there)[path(name)].split()) for name in BUFFER_SYSCTLS}
 
 
 def test_buffers_are_set_on_both_hosts_for_a_leg_and_restored(tmp_path: Path) -> None:
-    hosts = [Host("client"), Host("server")]
-    with Buffers([connected(one, tmp_path) for one in hosts]) as buffers:
+    hosts = [host("client", tmp_path), host("server", tmp_path)]
+    with Buffers(hosts) as buffers:
         buffers.set(None)
         assert not list(tmp_path.iterdir()), "nothing to be restored"
         buffers.set(52_428_800)
-        for host in hosts:
-            assert set(host.files.values()) == {"4096\t131072\t52428800"}
+        assert [sizes(one) for one in hosts] == [{"4096 131072 52428800"}] * 2
         buffers.set(65_536)
-        assert set(hosts[0].files.values()) == {"4096\t65536\t65536"}, "no first size above the largest"
+        assert sizes(hosts[0]) == {"4096 65536 65536"}, "no first size above the largest"
         buffers.set(None)
-        assert set(hosts[1].files.values()) == {FOUND}
+        assert sizes(hosts[1]) == {FOUND}
         buffers.set(1_000_000)
-    for host in hosts:
-        assert set(host.files.values()) == {FOUND} and not FileJournal(host.place, tmp_path).entries()
+    for one in hosts:
+        assert sizes(one) == {FOUND} and not one.journal.entries()
 
 
-def test_a_host_that_does_not_take_them_is_named_and_all_others_are_restored(tmp_path: Path) -> None:
-    for server in (Host("server", deaf=(path(BUFFER_SYSCTLS[1]),)), Host("server", refuses=(path(BUFFER_SYSCTLS[1]),))):
-        client = Host("client")
-        there = [connected(one, tmp_path) for one in (client, server)]
-        with pytest.raises(DutError, match=r"tcp_wmem.* on server"), Buffers(there) as buffers:
-            buffers.set(1_000_000)
-        assert set(client.files.values()) | set(server.files.values()) == {FOUND}
+@pytest.mark.parametrize("said", [Said("deaf"), Said("", "Permission denied", 1)])
+def test_a_host_that_does_not_take_them_is_named_and_all_others_are_restored(tmp_path: Path, said: Said) -> None:
+    hosts = [host("client", tmp_path), host("server", tmp_path)]
+    hosts[1].transport.fail[f"tee {path(BUFFER_SYSCTLS[1])}"] = said  # type: ignore[attr-defined]
+    with pytest.raises(DutError, match=r"tcp_wmem.* on server"), Buffers(hosts) as buffers:
+        buffers.set(1_000_000)
+    assert sizes(hosts[0]) | sizes(hosts[1]) == {FOUND}
 
 
 def test_what_a_killed_run_has_left_is_undone_before_the_next_one(tmp_path: Path) -> None:
-    host = Host("client")
-    there = connected(host, tmp_path)
+    there = host("client", tmp_path)
     Buffers([there]).set(1_000_000)  # and then it is killed
-    assert set(host.files.values()) != {FOUND}
+    assert sizes(there) != {FOUND}
     apply(there.dut, there.transport, there.journal)
-    assert set(host.files.values()) == {FOUND} and not there.journal.entries()
+    assert sizes(there) == {FOUND} and not [one for one in there.journal.entries() if one.change.variant]
 
 
 def test_changes_are_undone_the_last_one_first_and_one_that_fails_stays_in_the_journal(tmp_path: Path) -> None:
-    host = Host("client", files={"a": "0"})
-    there = connected(host, tmp_path)
+    there = host("client", tmp_path)
+    files(there).update(a="0", b="0")
 
     def change(was: str, wanted: str, file: str = "a") -> Change:
         do, undo = ((Command(("tee", file), "to try", value),) for value in (wanted, was))
@@ -101,5 +87,5 @@ def test_changes_are_undone_the_last_one_first_and_one_that_fails_stays_in_the_j
         made.make(change("0", "1"))
         made.make(change("0", "1", "b"))
         made.make(change("1", "2"))
-        host.refuses = ("b",)
-    assert host.files["a"] == "0" and [one.change.what for one in there.journal.entries()] == ["b to 1"]
+        there.transport.fail["tee b"] = Said("", "busy", 1)  # type: ignore[attr-defined]
+    assert files(there)["a"] == "0" and [one.change.what for one in there.journal.entries()] == ["b to 1"]
