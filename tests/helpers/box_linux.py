@@ -291,6 +291,8 @@ class LinuxBox:
         there = self.nics[words[2]].addresses
         if ":" in words[0] and self.files[f"{CONF6}/{words[2]}/disable_ipv6"] == "1":
             return error("Permission denied")
+        if ":" in words[0] and words[3:] != ["nodad"]:
+            return error("it would be tentative for a second")
         if words[0] not in there:
             there.append(words[0])
         return Said()

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bare_linux import plan_bare_linux
-from bench import LINUX_SHIPPED, MACS, PFSENSE, VLANS, Bench, dual_stack
+from bench import LINUX, PFSENSE, VLANS, Bench, dual_stack
+from box_linux import LinuxBox
 from box_pfsense import PfsenseBox
 
 from trexbench.core.errors import DutError
-from trexbench.dut import Wanted
 
 
 def pfsense(folder: Path, vlans: Any = ((), ())) -> Bench:
@@ -74,8 +73,8 @@ def test_another_vlan_of_that_name_is_in_the_way(tmp_path: Path) -> None:
         bench.dut.plan()
 
 
-def test_linux_makes_one_interface_for_each_tag() -> None:
-    plan = plan_bare_linux(Wanted(dual_stack(LINUX_SHIPPED, ((100,), (100, 200))), MACS))
+def test_linux_makes_one_interface_for_each_tag(tmp_path: Path) -> None:
+    plan = Bench(tmp_path, LinuxBox(), dual_stack(LINUX, ((100,), (100, 200)))).dut.plan()
     made = [" ".join(command.argv) for change in plan for command in change.do if "vlan" in command.argv]
     assert made == [
         "ip link add link enp3s0f0 name tb0.100 type vlan protocol 802.1Q id 100",

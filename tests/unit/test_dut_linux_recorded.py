@@ -87,44 +87,19 @@ def test_digest_tells_configurations_apart(config: DutConfig) -> None:
     assert digests[0] == digests[1] != digests[2]
 
 
-@pytest.mark.parametrize(
-    ("recording", "expected"),
-    [
-        (
-            "verify-bare",
-            [
-                "ip_forward: wanted 1, found 0",
-                "address of d0: wanted 100.65.1.1/24, found none",
-                "forwarding of d0: wanted 1, found 0",
-                "neighbour 100.65.1.2 on d0: wanted 02:7b:78:00:00:00 PERMANENT, found none",
-                "route 48.0.0.0/8: wanted via 100.65.2.2 dev d1, found none",
-                "path of 48.0.0.1 to 16.0.0.1 arriving at d1: wanted via 100.65.1.2 dev d0, found RTNETLINK answers:",
-            ],
-        ),
-        (
-            "verify-half-dead",
-            [
-                "neighbour 100.65.1.2 on d0: wanted 02:7b:78:00:00:00 PERMANENT, found 02:7b:78:00:00:77 REACHABLE",
-                "route 16.0.0.0/8: wanted via 100.65.1.2 dev d0, found via 100.65.1.2 dev d0 and via 100.65.1.9 dev d0",
-                "routes inside 16.0.0.0/8: wanted none, found 16.0.7.0/24 via 100.65.2.2 dev d1",
-                "routes inside 16.0.0.0/8: wanted none, found 16.0.8.0/24 blackhole",
-                "route 48.0.0.0/8: wanted via 100.65.2.2 dev d1, found via 100.65.2.2 dev d1 and via 100.65.2.9 dev d1",
-            ],
-        ),
-        ("verify-cable-out", ["link of d1: wanted up, found no carrier"]),
-    ],
-)
-def test_verify_refuses_with_wanted_and_found(config: DutConfig, recording: str, expected: list[str]) -> None:
-    attestation = dut(config, recording).verify()
+def test_verify_refuses_with_wanted_and_found_and_two_hops_would_be_put_back(config: DutConfig) -> None:
+    found = dut(config, "verify-half-dead")
     with pytest.raises(DutError, match="lab-linux is not what its config says") as caught:
-        attestation.require_match()
-    for text in expected:
+        found.verify().require_match()
+    for text in (
+        "neighbour 100.65.1.2 on d0: wanted 02:7b:78:00:00:00 PERMANENT, found 02:7b:78:00:00:77 REACHABLE",
+        "route 16.0.0.0/8: wanted via 100.65.1.2 dev d0, found via 100.65.1.2 dev d0 and via 100.65.1.9 dev d0",
+        "routes inside 16.0.0.0/8: wanted none, found 16.0.7.0/24 via 100.65.2.2 dev d1",
+        "routes inside 16.0.0.0/8: wanted none, found 16.0.8.0/24 blackhole",
+    ):
         assert text in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_route_of_two_hops_would_be_put_back_as_it_was(config: DutConfig) -> None:
-    (step,) = (step for step in dut(config, "verify-half-dead").plan() if step.what == "route 48.0.0.0/8")
+    (step,) = (step for step in found.plan() if step.what == "route 48.0.0.0/8")
     assert step.was == "via 100.65.2.2 dev d1 and via 100.65.2.9 dev d1"
     assert " ".join(step.undo[0].argv) == (
         "ip route replace 48.0.0.0/8 nexthop via 100.65.2.2 dev d1 weight 1 nexthop via 100.65.2.9 dev d1 weight 1"
@@ -151,22 +126,11 @@ def test_every_frame_that_a_saturated_lab_lost_is_in_one_counter(config: DutConf
     assert [(one.port, one.queue, one.packets) for one in after.queues] == [
         (one.port, 0, one.rx_packets) for one in after.ports
     ]
-    assert [one.cpu for one in after.cpus] == [1], "the router's"
+    assert [one.cpu for one in after.cpus] == [1] and {one.name[-4:] for one in after.details} == {"cpu1"}, (
+        "the router's"
+    )
     assert after.cpus[0].packet_s is None, "cpumap's thread is no soft interrupt"
     assert after.at_s is not None and before.at_s is not None and after.at_s > before.at_s
-
-
-def test_what_explains_is_told_of_the_routers_cpu(config: DutConfig) -> None:
-    before, after = (dut(config, f"observe-{name}").observe() for name in ("before", "after"))
-    old = {one.name: one.count for one in before.details}
-    moved = {one.name: one.count - old[one.name] for one in after.details}
-    assert {name: count for name, count in moved.items() if not count} == {
-        "softirqs NET_TX cpu1": 0,
-        "softnet_stat dropped cpu1": 0,
-        "softnet_stat time_squeeze cpu1": 0,
-    }
-    assert set(moved) - {"softirqs NET_RX cpu1", "softnet_stat processed cpu1"} == {n for n in moved if not moved[n]}
-    assert moved["softnet_stat processed cpu1"] >= RECEIVED > moved["softirqs NET_RX cpu1"] > 0
 
 
 @pytest.mark.parametrize("without", ["/proc/net/dev", "ip"])
@@ -241,16 +205,9 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
     assert [(one.cpu, one.packet_s, one.clock_hz) for one in seen.cpus] == [
         (cpu, float(cpu), 2.2e9) for cpu in range(4)
     ]
-    assert {one.name: one.count for one in seen.details} == {
-        **{f"softirqs NET_RX cpu{cpu}": 10 + cpu for cpu in range(4)},
-        **{f"softirqs NET_TX cpu{cpu}": cpu for cpu in range(4)},
-        **{
-            f"softnet_stat {word} cpu{cpu}": count
-            for cpu in range(4)
-            for word, count in (("processed", 255), ("dropped", cpu), ("time_squeeze", 16))
-        },
-        **{f"interrupts enp3s0f0-TxRx-{queue}": 0 for queue in range(4)},
-    }
+    told = {one.name: one.count for one in seen.details}
+    names = ("softirqs NET_RX cpu3", "softirqs NET_TX cpu3", "softnet_stat dropped cpu2", "interrupts enp3s0f0-TxRx-3")
+    assert [told[name] for name in names] == [13, 3, 2, 0] and len(told) == 4 * (1 + 1 + 3 + 1)
     transport = BoxTransport(box)
     LinuxDut(Wanted(netgate), transport).observe()
     assert len(transport.ran) <= 9
