@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from box_vpp import CONF
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,15 +52,6 @@ def test_a_device_by_vpps_name(name: str, device: str | None) -> None:
 )
 def test_queues(before: str, after: str | None) -> None:
     assert with_queues(before, 2, [ONE, TWO]) == (before if after is None else after)
-
-
-def test_a_file_as_people_write_it() -> None:
-    text = with_workers(with_queues(CONF, 3, [ONE, TWO]), 3)
-    assert text == (
-        CONF.replace("{ num-tx-desc 1024 }", "{ num-rx-queues 3 num-tx-desc 1024 }")
-        .replace("dev 0000:03:00.1\n", "dev 0000:03:00.1 { num-rx-queues 3 }\n")
-        .replace("workers 1", "workers 3")
-    )
 
 
 @pytest.mark.parametrize(
