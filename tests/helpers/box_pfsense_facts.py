@@ -59,10 +59,9 @@ class Pfsense:
 
     sysctls: values beside those that every box has. microcode: what ``cpucontrol`` prints of it; None: cpuctl(4) is not
     loaded. denied: the user may not ask it. booted: messages of the boot. assigned: interfaces that pfSense manages, by
-    /cf/conf/config.xml. absent: CPUs that are off, which sys/kern/kern_clock.c gives zeros in kern.cp_times. unrouted:
-    packets that had no route. stepped_s: by how much its clock was set since it booted, which moves kern.boottime.
-    permanent: what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY
-    (usr.sbin/arp/arp_netlink.c), has other words.
+    /cf/conf/config.xml. stepped_s: by how much its clock was set since it booted, which moves kern.boottime. permanent:
+    what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY (usr.sbin/arp/arp_netlink.c), has
+    other words.
     """
 
     release: int = 12
@@ -74,8 +73,6 @@ class Pfsense:
     bound: bool = True
     boot_s: int = 1637938203
     stepped_s: int = 0
-    absent: Sequence[int] = ()
-    unrouted: int = 3
     ticks: int = 1000
     sysctls: dict[str, str] = field(default_factory=dict)
     bios: str = "ADI_PLCC-01.00.00.10"
@@ -103,10 +100,7 @@ class Pfsense:
             "kern.boottime": f"{{ sec = {self.boot_s + self.stepped_s}, usec = 7 }} Fri Nov 26 14:50:03 2021",
             "kern.clockrate": "{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }",
             "kern.cp_times": " ".join(
-                "0 0 0 0 0"
-                if cpu in self.absent
-                else f"10 0 {self.ticks * (cpu + 1)} 5 {100000 + self.ticks * (4 - cpu)}"
-                for cpu in range(4)
+                f"10 0 {self.ticks * (cpu + 1)} 5 {100000 + self.ticks * (4 - cpu)}" for cpu in range(4)
             ),
             "kern.smp.cpus": "4",
             "hw.model": "Intel(R) Atom(TM) CPU C3558 @ 2.20GHz",
@@ -165,10 +159,7 @@ class Pfsense:
                 "   0   0   ip         0     0       12        0        2        0       12\n"
                 "   0   0   igmp       0     0        0        0        9        0        0\n"
             )
-        one = "" if self.unrouted == 1 else "s"  # usr.bin/netstat/inet.c, ip_stats
-        return Said(
-            f"ip:\n\t12 total packets received\n\t{self.unrouted} output packet{one} discarded due to no route\n"
-        )
+        return Said("ip:\n\t12 total packets received\n\t3 output packets discarded due to no route\n")
 
     def _vmstat(self, words: list[str]) -> Said:
         lines = [

@@ -57,6 +57,7 @@ def test_a_kernel_pays_with_busy_time() -> None:
     assert found.forwarded_pps == pytest.approx(PPS) and found.offered_pps == pytest.approx(PPS)
     assert found.cpus[0].busy == pytest.approx(0.6) and found.cpus[0].packet_busy == pytest.approx(0.3)
     assert found.with_polling is None and found.source == "CPU time x clock" and not found.warnings
+    assert one_cost(kernel(1.0, 0.6), kernel(9.0, 0.6), []).offered_pps == 0
 
 
 def test_a_saturated_kernel_pays_for_what_it_forwarded() -> None:

@@ -9,15 +9,8 @@ import pytest
 from bench import PFSENSE, Bench
 from box_pfsense import Nic, PfsenseBox
 from boxes import Said
-from runs import make_plan
 
-from trexbench.core.dut.cycles import find_costs
-from trexbench.core.dut.losses import locate
-from trexbench.core.dut.telemetry import DropCount, DutReading, Moment, PortCount, QueueCount
-from trexbench.core.load.plan import Direction
-from trexbench.core.load.sample import Phase
-from trexbench.dut import Wanted
-from trexbench.dut.freebsd.driver import PfsenseDut
+from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 
 
 @pytest.fixture(params=[12, 13, 14, 15], ids="freebsd-{}".format)
@@ -51,17 +44,6 @@ def test_counts(bench: Bench) -> None:
     assert len(bench.transport.ran) - asked == 5, "names of counters are asked for once"
 
 
-def test_what_an_ix_missed_is_the_loss_and_not_lost_on_the_way(bench: Bench) -> None:
-    """The reference box at overload: by Ipkts all frames came in, by Idrop none was dropped (if_ix.c)."""
-    bench.apply()
-    before = bench.dut.observe()
-    bench.box.nics["ix0"].rx, bench.box.nics["ix0"].missed, bench.box.nics["ix1"].tx = 40_000, 60_000, 40_000
-    direction = Direction(0, 1)
-    report = locate(before, bench.dut.observe(), {direction: 60_000}, {direction: 100_000})
-    assert [(one.what, one.frames) for one in report.places] == [("rx_missed_packets on port 0", 60_000)]
-    assert report.warnings == ()
-
-
 @pytest.mark.parametrize(
     ("name", "drops", "unknown"),
     [("igc0", [("Ierrs", 9)], False), ("mce0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], True)],
@@ -76,26 +58,6 @@ def test_counters_are_those_of_the_nics_driver(
     assert seen.ports[0] == PortCount(0, 50, 0)
     assert [(one.name, one.count) for one in seen.drops if one.port == 0 and one.name != "Drop"] == drops
     assert any("driver was not read" in one.reason for one in seen.missing) == unknown
-
-
-def test_a_single_packet_without_a_route_is_counted(bench: Bench) -> None:
-    bench.box.unrouted = 1
-    seen = bench.dut.observe()
-    assert DropCount("no route", 1) in seen.drops and seen.missing == ()
-
-
-def test_hyperthreads_that_are_off_are_no_cpus_that_stand_still(bench: Bench) -> None:
-    bench.box.absent = (1, 3)
-    before = bench.dut.observe()
-    bench.box.ticks += 500
-    bench.box.nics["ix1"].tx += 1_000_000
-    readings = [
-        DutReading(moment, t_s, 0.0, seen, Phase.HOLD)
-        for moment, t_s, seen in ((Moment.BEGIN, 0.0, before), (Moment.END, 4.0, bench.dut.observe()))
-    ]
-    (cost,) = find_costs(make_plan(), (), readings)
-    assert [one.cpu for one in cost.cpus] == [0, 2] and cost.cycles_per_packet is not None
-    assert "no-cycles" not in {warning.code for warning in cost.warnings}
 
 
 def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:
@@ -115,27 +77,3 @@ def test_an_ix_without_its_main_counter_is_named(bench: Bench) -> None:
     bench.transport.fail = {"sysctl -Ni": Said(listed)}
     reasons = {one.reason for one in bench.dut.observe().missing}
     assert "sysctl has no mac_stats.rx_missed_packets of ix0: frames lost there are in no counter" in reasons
-
-
-@pytest.mark.parametrize(
-    ("broken", "missing"),
-    [
-        ("sysctl", ["sysctl"]),
-        ("netstat -ibdnW", ["ports"]),
-        ("netstat -Q", ["netisr"]),
-        ("netstat -s", ["ip"]),
-        ("vmstat", None),
-        ("", []),
-    ],
-)
-@pytest.mark.parametrize("said", [Said("", "Operation not permitted\n", 1), Said("nothing of use\n")])
-def test_one_broken_reader_stops_no_other(bench: Bench, broken: str, missing: list[str] | None, said: Said) -> None:
-    whole = bench.dut.observe()
-    bench.transport.fail = {broken: said} if broken else {}
-    dut = PfsenseDut(Wanted(PFSENSE), bench.transport)
-    seen = dut.observe()
-    if missing is None:  # output without an interrupt of the test's interfaces is none that is wrong
-        missing = ["interrupts"] if said.returncode else []
-    assert [one.what for one in seen.missing] == missing and all(one.reason for one in seen.missing)
-    assert bool(seen.cpus) == (broken != "sysctl")
-    assert set(seen.drops) <= set(whole.drops) if broken else seen == whole
