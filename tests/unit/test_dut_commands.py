@@ -123,19 +123,15 @@ STEP = "{what: a, run: [a], check: [b], matches: c, undo: [d]}"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (f"apply: [{STEP[:-1]}, matches: '(a'}}]", "written twice"),
         (f"apply: [{STEP.replace('matches: c', 'matches: (a')}]", ":4: commands.apply[0].matches: '(a' is no regular"),
-        (f"apply: [{STEP.replace(', undo: [d]', '')}]", "'undo' is missing"),
         (f"apply: [{STEP}, {STEP}]", "what is set or read: a is on line 4 already"),
         (f"apply: [{STEP.replace('run: [a]', 'run: a b')}]", "run: a line, which transport local does not take"),
-        (f"apply: [{STEP.replace('run: [a]', 'run: []')}]", "neither a command nor a list of commands"),
         (f"apply: [{STEP.replace('run: [a]', 'run: [a, [b]]')}]", "neither a command nor a list of commands"),
         (f"apply: [{STEP.replace('check: [b]', 'check: [[b], [c]]')}]", "check: more than one command"),
         ("apply: [" + STEP.replace("[d]", "[d, '{mac 7}']") + "]", "undo[1]: port 7 is not under ports"),
         ("counters: [{run: [a], packets: [{port: 2}]}]", "packets[0].port: port 2 is not under ports"),
         ("counters: [{run: [a], drops: [{name: x, matches: no}]}]", "'no' has 0 groups"),
         ("counters: [{run: [a], cpus: '(\\d+)'}]", "no group busy or none idle"),
-        ("counters: [{run: [a], time: '(x)(y)'}]", "'(x)(y)' has 2 groups"),
         ("clock: 1ghz", "clock: no counters have cpus:"),
         (f"apply: [{STEP.replace('matches: c', 'matches: ' + 'x' * 1001)}]", "a pattern of 1001 characters"),
     ],
@@ -193,15 +189,6 @@ def test_damaged_output_is_counted_or_missing(text: str, data: st.DataObject) ->
     seen = observation(settings, [damaged, damaged, damaged])
     assert msgspec.json.decode(msgspec.json.encode(seen))["cpus"] is not None
     assert len(seen.ports) == 2 and all(one.total_s < 1e20 for one in seen.cpus)
-
-
-def test_this_very_machine_is_counted(tmp_path: Path) -> None:
-    text = COUNTERS.replace("eth1", "lo").replace("eth2", "lo")
-    dut = open_dut(Wanted(config(tmp_path, text)), LocalTransport())
-    first, second = dut.observe(), dut.observe()
-    assert first.ports[0].rx_packets is not None and len(first.cpus) >= 1
-    assert second.at_s is not None and first.at_s is not None and second.at_s >= first.at_s
-    assert all(now.total_s >= then.total_s > 0 for then, now in zip(first.cpus, second.cpus, strict=True))
 
 
 def test_a_command_that_fails_costs_its_own_counters_only(tmp_path: Path) -> None:
