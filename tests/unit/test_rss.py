@@ -67,13 +67,6 @@ def test_what_is_hashed(packet: bytes, fields: tuple[str, ...], data: str) -> No
     assert hash_input(packet, fields).hex() == data
 
 
-def test_the_table_decides() -> None:
-    toeplitz, table = Toeplitz(MICROSOFT_KEY), [entry % 7 for entry in range(128)]
-    assert queue_of(toeplitz, IPV4, FIELDS, table) == 0x51CCC178 % 128 % 7
-    assert queue_of(toeplitz, IPV4, FIELDS, [5]) == 5
-    assert queue_of(toeplitz, ARP, FIELDS, [5]) == 0
-
-
 def steps(op: str, count: int, offset: int = 26) -> list[dict[str, Any]]:
     return [
         {"type": "flow_var", "name": f"v{offset}", "size": 4, "min_value": 1, "max_value": count, "op": op},

@@ -72,11 +72,8 @@ def test_the_articles_cells(mode: str, ports: list[int], queues: int, workers_wo
 @pytest.mark.parametrize(
     ("mode", "queues", "words"),
     [
-        ("64b", 1, "port 0 has one queue: vpp_wk_0 serves it alone"),
-        ("64b", 1, "vpp_wk_2 gets no frames"),
         ("64b", 2, "port 0 queue 0 and port 1 queue 1 share vpp_wk_0: one core for both directions"),
         ("64b", 2, "vpp_wk_0 gets 50 % of the load: all 3 workers are busy only up to 67 %, the total is at most 2.01"),
-        ("64b", 3, "port 0 queue 2 and port 1 queue 2 share vpp_wk_2: one core for both directions"),
         ("64b", 3, "evenly over 3 workers: the total is at most 2.9"),
         ("1flow", 3, "port 1: one flow: one queue of 3 is used, queue 0 (vpp_wk_0)"),
         ("1flow", 3, "vpp_wk_0 gets 100 % of the load: all 3 workers are busy only up to 33 %, the total is at most 1"),
@@ -135,26 +132,10 @@ def test_a_table_of_one_queue_needs_no_key() -> None:
     assert "port 0: 251 flows: one queue of 4 is used, queue 2 (cpu2)" in spread.sentences
 
 
-def test_colons_in_a_key_as_ethtool_prints_them() -> None:
-    colons = ":".join(KEY[at : at + 2] for at in range(0, len(KEY), 2))
-    assert predict(vpp(3, key=colons), streams("64b"), [0, 1]) == predict(vpp(3), streams("64b"), [0, 1])
-
-
 def hashed_by(*fields: str) -> Spreading:
     """One port's three queues, chosen by these fields."""
     places = tuple(QueuePlace(0, queue, f"cpu{queue}") for queue in range(3))
     return Spreading(places, (PortHash(0, KEY, fields, tuple(entry % 3 for entry in range(128))),))
-
-
-def test_addresses_alone_hash_imix_as_one_size() -> None:
-    imix, small = (predict(hashed_by("src", "dst"), streams(mode), [0]) for mode in ("imix", "64b"))
-    assert [q.share for q in imix.queues] == [pytest.approx(q.share) for q in small.queues]
-    assert imix.ports[0].flows == 251
-
-
-def test_ports_alone_make_one_flow_of_addresses_that_vary() -> None:
-    spread = predict(hashed_by("sport", "dport"), streams("64b"), [0])
-    assert spread.ports[0].flows == 1 and sorted(q.share or 0 for q in spread.queues) == [0, 0, 1]
 
 
 def test_too_many_flows_are_a_sample_and_say_so() -> None:
