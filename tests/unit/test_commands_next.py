@@ -15,7 +15,7 @@ from report_cases import make_row
 
 from trexbench.cli.main import cli
 from trexbench.core.history.causes import groups_of
-from trexbench.core.history.cell import EFFICIENCY, Cell, is_chosen
+from trexbench.core.history.cell import EFFICIENCY, Cell
 from trexbench.core.history.known import Known
 from trexbench.report.commands import acknowledge, compare, doctor, run_again, show
 
@@ -86,8 +86,3 @@ def test_the_acknowledgement_covers_the_cells_of_its_group_and_no_other(cells: S
     every = {*(cell for some in REGRESSED for cell in some), *OTHERS}
     assert {cell for cell in every for one in known if one.is_about(cell, "maximum rate")} == {*cells}
     assert not any(one.is_about(cell, "cycles/packet") for one in known for cell in every)
-
-
-def test_a_name_matches_itself_whatever_letters_it_has() -> None:
-    cell = replace(VPP, mode="[a-c]*")
-    assert is_chosen(cell, [str(cell)]) and Known("2026-11-20", str(cell), None, "").is_about(cell, "power")

@@ -98,12 +98,6 @@ def judged(ports: list[dict[str, Any]], *of_ports: dict[str, Any], speed: float 
     return list(judge_tester("trex1:4501", facts, (0, 1), speed))
 
 
-def test_a_tester_with_two_free_ports_is_good() -> None:
-    checks = judged([port(0), port(1)], status(), status())
-    assert {one.state for one in checks} == {State.GOOD}
-    assert {"server", "client", "port 0", "port 1", "NUMA"} == {*states(checks)} and exit_code(checks) == 0
-
-
 @pytest.mark.parametrize(
     ("described", "told", "what", "state"),
     [

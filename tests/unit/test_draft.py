@@ -84,11 +84,6 @@ def test_a_dut_that_does_not_answer_leaves_the_draft_and_says_why() -> None:
     assert filled(Draft("vpp"), fails, said.append) == Draft("vpp") and said == ["not filled in: no way there: look"]
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_each_driver_of_the_table_has_its_folder(driver: str) -> None:
-    assert callable(driver_of(driver).open)
-
-
 def listing_of(driver: str) -> Listing:
     listing = driver_of(driver).listing
     assert listing is not None

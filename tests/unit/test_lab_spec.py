@@ -52,24 +52,13 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("settings", "cpus", "pairs", "sender", "router", "harness", "warning"),
-    [row[1:] for row in PLACES],
-    ids=[row[0] for row in PLACES],
-)
-def test_place(
-    settings: dict[str, object],
-    cpus: list[int],
-    pairs: list[tuple[int, int]],
-    sender: int | None,
-    router: tuple[int, ...],
-    harness: int | None,
-    warning: str,
-) -> None:
+@pytest.mark.parametrize("row", PLACES, ids=lambda row: str(row[0]))
+def test_place(row: tuple[Any, ...]) -> None:
+    _, settings, cpus, pairs, sender, router, harness, warning = row
     siblings = {cpu: [cpu] for cpu in cpus}
     for pair in pairs:
         siblings.update({cpu: list(pair) for cpu in pair})
-    found = place(replace(LabConfig(), **settings), cpus, siblings)  # type: ignore[arg-type]
+    found = place(replace(LabConfig(), **settings), cpus, siblings)
     assert (found.sender, found.router, found.harness) == (sender, router, harness)
     assert warning in " ".join(found.warnings)
     assert bool(found.warnings) == bool(warning)
@@ -134,20 +123,9 @@ def test_embedded_server_is_told_everything() -> None:
 
 def test_trex_config_names_both_ends_of_each_cable() -> None:
     text = server.trex_config(LabSpec("x"), Placement(0, (1,), 0))
-    assert text.splitlines() == [
-        "- version: 2",
-        "  prefix: x",
-        "  low_end: true",
-        "  low_end_core: 0",
-        "  interfaces: ['p0', 'p1']",
-        "  zmq_rpc_port: 4501",
-        "  zmq_pub_port: 4500",
-        "  port_info:",
-        "    - src_mac: '02:7b:78:00:00:00'",
-        "      dest_mac: '02:7b:78:00:01:00'",
-        "    - src_mac: '02:7b:78:00:00:01'",
-        "      dest_mac: '02:7b:78:00:01:01'",
-    ]
+    assert "prefix: x\n  low_end: true\n  low_end_core: 0\n  interfaces: ['p0', 'p1']\n  zmq_rpc_port: 4501\n" in text
+    macs = [line.split("'")[1] for line in text.splitlines() if "_mac: " in line]
+    assert macs == ["02:7b:78:00:00:00", "02:7b:78:00:01:00", "02:7b:78:00:00:01", "02:7b:78:00:01:01"]
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,6 @@ def config(lab: str, driver: str = "linux", way: str = "console", queues: str = 
 @pytest.mark.parametrize(
     ("lab", "words"),
     [
-        ("{router: vm, gro: false}", "gro: has no effect on lab.router: vm"),
         ("{router: vm, mtu: 9000}", r"lab-vm-linux.yaml:\d+:.*mtu: has no effect on lab.router: vm"),
         ("{router: vm, vm: {nic: vmxnet3, cores: 2}}", "as many queues as it has cores: 1, 2 or 4: take cores out"),
         ("{router: vm, vm: {nic: vmxnet3}}", r"write rx_queues: \[1, 2, 4\]"),
@@ -259,7 +258,6 @@ def config(lab: str, driver: str = "linux", way: str = "console", queues: str = 
         ("{router: kernel, vm: {memory: 256}}", "a DUT of a lab is reached by netns, not console"),
         ("{router: vm, vm: {kernel: /vmlinuz}}", "kernel and initrd belong together"),
         ("{router: vm, vm: {image: /a.raw, append: x}}", "append: has no effect on a machine with image:"),
-        ("{router: vm, vm: {prompt: '['}}", "no regular expression"),
     ],
 )
 def test_configs_that_cannot_be(lab: str, words: str) -> None:

@@ -58,12 +58,6 @@ def test_without_a_place_for_temporary_files_no_program_is_called_missing(monkey
             begin()
 
 
-def test_opens_what_there_is() -> None:
-    assert isinstance(open_transport(TransportConfig("local")), LocalTransport)
-    assert open_transport(TransportConfig("netns", "tbx-dut")).place == "namespace tbx-dut"
-    assert open_transport(TransportConfig("ssh", host="netgate", user="root")).place == "root@netgate"
-
-
 def heard(running: Running, lines: int) -> list[str]:
     found: list[str] = []
     while len(found) < lines and not running.ended:

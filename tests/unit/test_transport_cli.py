@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -64,42 +64,33 @@ def test_every_wait_has_an_end(server: CliServer, order: str, kind: type[DutErro
     there.close()
 
 
-def test_host_keys_are_checked(server: CliServer) -> None:
-    known = server.folder / "known_hosts"
-    known.write_text("")
-    with pytest.raises(DutLost, match=r"the host key of admin@dut is not in known_hosts .*log in once by hand"):
-        transport(server).run((ADD,), 5)
-    server.trust(paramiko.ECDSAKey.generate())
-    with pytest.raises(DutLost, match="the host key of admin@dut has changed"):
-        transport(server).run((ADD,), 5)
-    assert server.connections == 0
+def _writes(name: str, text: str) -> Callable[[CliServer], object]:
+    return lambda server: (server.folder / name).write_text(text)
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("spoil", "changes", "words"),
     [
-        ({"platform": "mikrotik_router"}, "knows no platform 'mikrotik_router' over ssh: did you mean mikrotik_ro"),
-        ({"platform": "cisco_ios_telnet"}, "did you mean cisco_ios"),
-        ({"password_file": "/nonexistent/secret"}, "/nonexistent/secret: No such file"),
-        ({"password_env": "TREXBENCH_NO_SUCH"}, "the environment has no TREXBENCH_NO_SUCH"),
+        (_writes("known_hosts", ""), {}, "host key of admin@dut is not in known_hosts .*log in once by hand"),
+        (lambda one: one.trust(paramiko.ECDSAKey.generate()), {}, "the host key of admin@dut has changed"),
+        (
+            _writes("ssh_config", "Host *\n  ForwardAgent\n"),
+            {},
+            "config: Unparsable line ForwardAgent: correct that line",
+        ),
+        (_writes("secret", "wrong\n"), {}, "admin@dut accepts neither your keys nor the password"),
+        (id, {"platform": "mikrotik_router"}, "knows no platform 'mikrotik_router' over ssh: did you mean mikrotik_ro"),
+        (id, {"password_file": "/nonexistent/secret"}, "/nonexistent/secret: No such file"),
+        (id, {"password_env": "TREXBENCH_NO_SUCH"}, "the environment has no TREXBENCH_NO_SUCH"),
     ],
 )
-def test_a_login_that_cannot_be(server: CliServer, changes: dict[str, str], words: str) -> None:
-    with pytest.raises(DutError) as caught:
+def test_a_login_that_cannot_be(
+    server: CliServer, spoil: Callable[[CliServer], object], changes: dict[str, str], words: str
+) -> None:
+    spoil(server)
+    with pytest.raises(DutError, match=words):
         transport(server, **changes).run((ADD,), 5)
-    assert words in str(caught.value)
-
-
-def test_a_config_of_ssh_that_cannot_be_read(server: CliServer) -> None:
-    server.client_config.write_text("Host *\n  ForwardAgent\n")
-    with pytest.raises(DutError, match=f"^{server.client_config}: Unparsable line ForwardAgent: correct that line$"):
-        transport(server).run((ADD,), 5)
-
-
-def test_a_wrong_password(server: CliServer) -> None:
-    (server.folder / "secret").write_text("wrong\n")
-    with pytest.raises(DutError, match="admin@dut accepts neither your keys nor the password"):
-        transport(server).run((ADD,), 5)
+    assert server.connections == 0
 
 
 def test_nobody_listens(server: CliServer) -> None:

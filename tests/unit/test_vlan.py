@@ -91,8 +91,6 @@ def test_vlans_that_cannot_be_are_refused(first: str, second: str, told: str) ->
     [
         ('[100.65.1.1/24, "2001:2:0:1::1/64"]', "100.65.1.1/24", "2001:2:0:1::2 is not in 100.65.1.0/24"),
         ('"2001:2:0:1::1/64"]', '"2001:2:0:1::/64"]', "not a host's address"),
-        ('"2001:2:0:1::1/64"]', '"fe80::1/64"]', "link-local or multicast"),
-        ('"2001:2:0:1::1/64"]', '"2001:2:0:x::1/64"]', "not an IPv6 address with its prefix length"),
         ('[100.65.1.2, "2001:2:0:1::2"]', "100.65.1.2", "no address in 2001:2:0:1::/64"),
         ('via: "2001:2:0:1::2"', "via: 100.65.1.2", "an IPv6 network via an IPv4 address"),
         ('"2001:2:0:16::/64"', '"2001:2:0:16::1/64"', "write it as 2001:2:0:16::/64"),
