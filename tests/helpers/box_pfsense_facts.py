@@ -59,9 +59,8 @@ class Pfsense:
 
     sysctls: values beside those that every box has. microcode: what ``cpucontrol`` prints of it; None: cpuctl(4) is not
     loaded. denied: the user may not ask it. booted: messages of the boot. assigned: interfaces that pfSense manages, by
-    /cf/conf/config.xml. stepped_s: by how much its clock was set since it booted, which moves kern.boottime. permanent:
-    what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY (usr.sbin/arp/arp_netlink.c), has
-    other words.
+    /cf/conf/config.xml. permanent: what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY
+    (usr.sbin/arp/arp_netlink.c), has other words.
     """
 
     release: int = 12
@@ -72,7 +71,6 @@ class Pfsense:
     queues: int = 4
     bound: bool = True
     boot_s: int = 1637938203
-    stepped_s: int = 0
     ticks: int = 1000
     sysctls: dict[str, str] = field(default_factory=dict)
     bios: str = "ADI_PLCC-01.00.00.10"
@@ -97,7 +95,7 @@ class Pfsense:
             "kern.osrelease": self._release()[0],
             "kern.osreldate": self._release()[1],
             "kern.ident": "pfSense",
-            "kern.boottime": f"{{ sec = {self.boot_s + self.stepped_s}, usec = 7 }} Fri Nov 26 14:50:03 2021",
+            "kern.boottime": f"{{ sec = {self.boot_s}, usec = 7 }} Fri Nov 26 14:50:03 2021",
             "kern.clockrate": "{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }",
             "kern.cp_times": " ".join(
                 f"10 0 {self.ticks * (cpu + 1)} 5 {100000 + self.ticks * (4 - cpu)}" for cpu in range(4)

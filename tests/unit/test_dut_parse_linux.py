@@ -72,6 +72,15 @@ QDISCS = (
     '[{"kind":"mq","dev":"eth0","root":true,"drops":7},{"kind":"fq","dev":"eth0","parent":":1","drops":7},'
     '{"kind":"noqueue","dev":"lo","root":true}]'
 )
+QUEUES = {
+    "enp3s0f0-TxRx-3": 3,
+    "ens5-Tx-Rx-2": 2,
+    "eth0-rx-1": 1,
+    "mlx5_comp7@pci:0000:01:00.0": 7,
+    "virtio0-input.0": 0,
+    **dict.fromkeys(("eth0-tx-1", "virtio3-rx", "enp3s0f0")),
+}
+"""Interrupt's name -> its receive queue."""
 NFT = '{"nftables": [{"metainfo": {}}, {"table": {}}, {"rule": {}}, {"rule": {}}]}'
 ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (files.parse_lines, "", {}),
@@ -111,6 +120,7 @@ ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (counters.parse_interrupts, INTERRUPTS, {24: ("ACPI:Ged", 1), 34: ("enp3s0f0-TxRx-0", 12)}),
     (counters.parse_interrupts, INTERRUPTS[1:], {}),
     (counters.parse_qdisc_drops, QDISCS, {"eth0": 7}),  # only the root's
+    *((parse.queue_of, name, queue) for name, queue in QUEUES.items()),
 ]
 
 
@@ -153,23 +163,6 @@ def test_routes(entry: dict[str, object], expected: tuple[object, ...]) -> None:
 def test_what_cannot_be_read_is_named(parser: Callable[[Any], object], text: Any, words: str) -> None:
     with pytest.raises(DutError, match=words):
         parser(text)
-
-
-@pytest.mark.parametrize(
-    ("name", "queue"),
-    [
-        ("enp3s0f0-TxRx-3", 3),
-        ("ens5-Tx-Rx-2", 2),
-        ("eth0-rx-1", 1),
-        ("eth0-tx-1", None),
-        ("mlx5_comp7@pci:0000:01:00.0", 7),
-        ("virtio0-input.0", 0),
-        ("virtio3-rx", None),
-        ("enp3s0f0", None),
-    ],
-)
-def test_the_queue_of_an_interrupts_name(name: str, queue: int | None) -> None:
-    assert parse.queue_of(name) == queue
 
 
 @given(st.sets(st.integers(0, 300)))

@@ -83,15 +83,8 @@ def test_revert_restores_what_was_there(bench: Bench) -> None:
     assert bench.journal.entries() == () and bench.revert() == 0
 
 
-def test_a_clock_that_was_set_is_no_restart(bench: Bench) -> None:
-    """sys/kern/kern_tc.c: kern.boottime moves with the clock."""
-    before = bench.box.settings()
-    bench.apply()
-    bench.box.stepped_s = 3600
-    assert bench.revert() == CHANGES and bench.box.settings() == before
-
-
 def test_the_boot_is_known_by_kern_boot_id_else_by_its_messages_else_by_its_time(bench: Bench) -> None:
+    """sys/kern/kern_tc.c: kern.boottime moves with the clock."""
     known = bench.dut.identity()
     assert known == (f"boot {1637938203:032x}" if bench.box.release >= 14 else "boot 1637938208")
     bench.transport.fail = {"sysctl -xei": Said(), "stat -f": Said("", "No such file or directory\n", 1)}

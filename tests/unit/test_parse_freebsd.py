@@ -39,6 +39,11 @@ def test_interfaces() -> None:
     assert parse.parse_interfaces(tentative)["lo0"]["unusable"] == {"::1/128": "tentative"}
 
 
+def _queue_of(counter: str) -> str | None:
+    match = counters.PACKETS_OF_QUEUE.fullmatch(counter)
+    return match[1] if match else None
+
+
 GET, NETISR = text(OLD, "route-get"), text(OLD, "netisr")
 
 
@@ -64,6 +69,9 @@ GET, NETISR = text(OLD, "route-get"), text(OLD, "netisr")
         (parse.parse_firewall, text(OLD, "pfctl"), "enabled"),
         (parse.parse_firewall, text(NEW, "pfctl"), "disabled"),
         (parse.parse_firewall, "Status: Disabled                              Debug: Urgent\n", "disabled"),
+        *((_queue_of, f"queue3.{way}_packets", number) for way, number in (("rx", "3"), ("tx", None))),
+        *((_queue_of, name, number) for name, number in (("pf.rxq07.packets", "07"), ("rxstat2.packets", "2"))),
+        (_queue_of, "mac_stats.good_pkts_rcvd", None),
         (counters.device, "ix0", ("ix", "0")),
         (counters.device, "ix0.4000", None),
         (counters.device, "lagg", None),
@@ -178,18 +186,3 @@ def test_one_packet_is_counted_under_the_words_of_many() -> None:
     for count, words in ((12, "packets"), (1, "packet")):
         shown = text(OLD, "ip").replace("12 output packets discarded", f"{count} output {words} discarded")
         assert counters.parse_protocol(shown)["output packets discarded due to no route"] == count
-
-
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("queue3.rx_packets", "3"),
-        ("pf.rxq07.packets", "07"),
-        ("rxstat2.packets", "2"),
-        ("queue3.tx_packets", None),
-        ("mac_stats.good_pkts_rcvd", None),
-    ],
-)
-def test_names_of_queue_counters(name: str, found: str | None) -> None:
-    match = counters.PACKETS_OF_QUEUE.fullmatch(name)
-    assert (match[1] if match else None) == found

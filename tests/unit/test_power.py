@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 from boxes import Said, Says
@@ -106,6 +107,13 @@ def test_plugs(kind: str, path: str, channel: int, answer: object, wanted: Power
         assert read(PowerConfig(kind, f"{there.url}/", channel)) == found
 
 
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    for _ in range(1000):
+        handler.wfile.write(b" " * 65536)
+
+
 @pytest.mark.parametrize(
     ("kind", "path", "answer", "words"),
     [
@@ -120,11 +128,13 @@ def test_plugs(kind: str, path: str, channel: int, answer: object, wanted: Power
         ("shelly", SWITCH, says({}, 503), "answers with status 503"),
         ("shelly", SWITCH, says({}, 401), "asks for a password: set it in the environment as"),
         ("shelly-gen1", "/status", says({"meters": [{"power": 1, "is_valid": False}]}), "reading is not valid"),
+        ("shelly-gen1", "/status", endless, f"more than {power.LIMIT_BYTES} bytes"),
+        ("shelly-gen1", "/status", lambda handler: handler.wfile.write(b"SSH-2.0-OpenSSH_9.2\r\n"), "cannot be read"),
         ("tasmota", STATUS, says({"WARNING": "Need user=<username>"}), "has no power"),
         ("tasmota", STATUS, says({"StatusSNS": {"Switch1": "OFF"}}), "KeyError: 'ENERGY'"),
     ],
 )
-def test_what_is_no_power(kind: str, path: str, answer: Callable[[BaseHTTPRequestHandler], None], words: str) -> None:
+def test_what_is_no_power(kind: str, path: str, answer: Any, words: str) -> None:
     with plug({path: answer}) as there:
         assert words in failure(PowerConfig(kind, there.url))
 
@@ -149,17 +159,6 @@ def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert read(PowerConfig("shelly-gen1", there.url)).power_w == 18.5
 
 
-def test_an_answer_without_end_is_cut_off() -> None:
-    def endless(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.end_headers()
-        for _ in range(1000):
-            handler.wfile.write(b" " * 65536)
-
-    with plug({"/status": endless}) as there:
-        assert f"more than {power.LIMIT_BYTES} bytes" in failure(PowerConfig("shelly-gen1", there.url))
-
-
 @pytest.mark.parametrize("first", [b"", b"HTTP/1.0 200 OK\r\n\r\n"], ids=["silent", "dripping"])
 def test_a_slow_one_is_given_up(first: bytes) -> None:
     over = threading.Event()
@@ -177,13 +176,11 @@ def test_a_slow_one_is_given_up(first: bytes) -> None:
         over.set()
 
 
-def test_nobody_there_and_no_server_of_the_web() -> None:
+def test_nobody_there() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         assert "cannot be read" in failure(PowerConfig("tasmota", url)) and url in failure(PowerConfig("tasmota", url))
-    with plug({"/status": lambda handler: handler.wfile.write(b"SSH-2.0-OpenSSH_9.2\r\n") and None}) as there:
-        assert "cannot be read" in failure(PowerConfig("shelly-gen1", there.url))
 
 
 @pytest.mark.parametrize("user", ["admin", "me"])
