@@ -15,6 +15,7 @@ from trexbench.lab import LabSpec, Placement, vpp
 
 CONFIG = read_dut(ROOT / "dut_configs/lab-vpp.yaml")
 SPEC = LabSpec.from_config(CONFIG)
+VM, OWN = "guest: vpp", "interfaces: "
 
 
 def test_the_interfaces_are_linuxs_and_the_socket_is_the_labs() -> None:
@@ -77,6 +78,10 @@ def test_no_vpp_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         ("lab-vpp", "  interfaces: af", "  workers: 2\n  interfaces: af", "vpp.workers: the lab itself sets this"),
         ("lab-vpp", "  interfaces: af", "  socket: /x\n  interfaces: af", "vpp.socket: the lab itself sets this"),
         ("lab-vpp", "router: vpp", "router: bsd", "'bsd'"),
+        ("lab-vm-vpp", VM, f"{VM}\n    nic: vmxnet3", "virtio only: write nic: virtio, or name kernel and initrd"),
+        ("lab-vm-vpp", VM, f"{VM}\n    nic: e1000e", "drives virtio only: write nic: virtio"),
+        ("lab-vm-vpp", f"{OWN}native", f"{OWN}dpdk", "drives its NICs itself: write vpp.interfaces: native"),
+        ("lab-vm-vpp", f"vpp:\n  {OWN}native", "", "drives its NICs itself: write vpp.interfaces: native"),
     ],
 )
 def test_a_config_that_contradicts_itself(name: str, old: str, new: str, said: str) -> None:
