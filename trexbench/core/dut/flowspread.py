@@ -168,7 +168,7 @@ def _shares(
         if not value:
             raise ValueError(hashing.reason or f"the DUT does not say {name}")
     try:
-        key = bytes.fromhex(hashing.key or "")
+        key = bytes.fromhex((hashing.key or "").replace(":", ""))
     except ValueError:
         raise ValueError(f"the key {(hashing.key or '')[:20]!r} is not a hexadecimal number") from None
     toeplitz, shares = Toeplitz(key), dict.fromkeys(queues, 0.0)
