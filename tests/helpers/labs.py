@@ -63,10 +63,3 @@ def flows(prefix: str, host: str = "client") -> bool:
     select = "( dport = 5201 or sport = 5201 )"
     argv = ["ip", "netns", "exec", f"{prefix}-{host}", "ss", "-tnH", "state", "established", select]
     return len(subprocess.run(argv, capture_output=True, text=True, timeout=20).stdout.splitlines()) >= 2
-
-
-def listens(prefix: str) -> bool:
-    """Test whether anything listens on the test's port in any namespace of a lab that stays."""
-    argv = ("ss", "-tlnH", "sport = 5201")
-    spaces = [["ip", "netns", "exec", f"{prefix}-{name}", *argv] for name in ENDS]
-    return any(subprocess.run(one, capture_output=True, text=True, timeout=20).stdout for one in spaces)

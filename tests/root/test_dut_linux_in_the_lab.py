@@ -69,7 +69,9 @@ def state() -> str:
     return re.sub(r"state [A-Z]+ |NO-CARRIER,", "", seen)  # which lag behind
 
 
-@pytest.mark.parametrize("steer", ["cpumap", "rps", "none"])
+@pytest.mark.parametrize(
+    "steer", ["cpumap", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("rps", "none"))]
+)
 def test_queues_are_set_and_put_back(config: DutConfig, tmp_path: Path, steer: str) -> None:
     config = with_lab(config, steer=steer)
     journal = FileJournal(PREFIX, tmp_path)

@@ -12,7 +12,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from wire import lacks_pppoe
 
 from trexbench.config.lab import LabEndpoints
 from trexbench.config.lookup import load_dut
@@ -108,14 +107,6 @@ def test_in_a_lab_that_stays_a_variant_is_set_once_and_all_is_reverted(config: D
     assert len(dict(revert_endpoints(config))) == 2
     assert {name: state(name) for name in names} == before
     assert not FileJournal(f"{config.name}-client", state_dir()).entries() and dict(revert_endpoints(config)) == {}
-
-
-@pytest.mark.skipif(not lacks_pppoe(), reason="this machine has PPPoE")
-def test_a_kernel_without_pppoe_is_named_and_nothing_is_left(config: DutConfig) -> None:
-    lack = rf"^server \(namespace {PREFIX}-server\): PPPoE: {re.escape(lacks_pppoe())}: "
-    with pytest.raises(DutError, match=lack), open_endpoints(config.with_variant("pppoe"), "a test"):
-        pass
-    assert not [*Path("/run/netns").glob(f"{PREFIX}-*")]
 
 
 def test_a_path_that_does_not_cross_the_router_is_refused(config: DutConfig) -> None:

@@ -100,7 +100,10 @@ def bridge(folder: Path) -> None:
 @pytest.mark.parametrize("generator", GENERATORS)
 @pytest.mark.parametrize(
     ("vlans", "mode", "frame_bytes"),
-    [(("100", "100"), "var2-64b", 68), (("[100, 200]", "[100, 200]"), "var2-64b-v6", 86)],
+    [
+        pytest.param(("100", "100"), "var2-64b", 68, marks=pytest.mark.nightly),
+        (("[100, 200]", "[100, 200]"), "var2-64b-v6", 86),
+    ],
     ids=["VLAN", "two tags and IPv6"],
 )
 def test_tagged_frames_are_counted_and_timed(

@@ -143,13 +143,6 @@ def test_a_wrong_secret_is_refused_in_one_line(wire: None) -> None:
     assert_nothing_is_left()
 
 
-def test_a_client_that_asks_for_no_service_is_served_whatever_is_offered(wire: None) -> None:
-    with server(service="internet") as one, client() as other:
-        other.wait_up(60)
-        one.wait_up(60)
-    assert_nothing_is_left()
-
-
 def test_a_killed_peer_is_noticed(wire: None) -> None:
     with session() as (one, _):
         kill("client", signal.SIGKILL)
@@ -165,10 +158,9 @@ def test_a_killed_end_takes_pppd_with_it(wire: None, role: str) -> None:
         eventually(lambda: not processes(NAMES[role]), "its pppd has ended", 30)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_an_end_that_is_ended_says_so(wire: None, sign: signal.Signals) -> None:
+def test_an_end_that_is_ended_says_so(wire: None) -> None:
     with session() as (_, other):
-        kill("server", sign, b"trexbench-pppoe")
+        kill("server", signal.SIGTERM, b"trexbench-pppoe")
         hear_until_down(other, 30)
         assert other.down[0].startswith(("Modem hangup", "LCP terminated by peer"))
 

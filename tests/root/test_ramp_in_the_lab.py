@@ -62,6 +62,7 @@ def test_ramp_measures_a_router_that_forwards(tmp_path: Path, ephemeral: Path) -
     assert [one["direction"] for one in found["analysis"]] == ["0->1", "1->0"]
     assert all(one["received"] > 0.8 * one["sent"] > 1000 for one in found["analysis"]), found["analysis"]
     assert found["dut"]["attested"] and found["dut"]["facts"]["ip_forward"] == 1
+    assert found["dut"]["facts"]["netdev_max_backlog"] > 0, "seen on the host, where the namespace does not show it"
     assert [one["flows"] for one in found["profiles"].values()] == [251, 251]
     assert {one["xdp_mode"] for one in found["generator"]["ports"]} == {"driver"}
     first, last = (found["samples"][at]["senders"]["0"] for at in (0, -1))
@@ -79,24 +80,14 @@ def test_ramp_measures_a_router_that_forwards(tmp_path: Path, ephemeral: Path) -
     assert not namespaces(OWN)
 
 
-@pytest.mark.parametrize(
-    ("number", "code", "status"),
-    [
-        pytest.param(signal.SIGINT, 130, "incomplete"),
-        pytest.param(signal.SIGTERM, 143, "incomplete", marks=pytest.mark.nightly),
-        pytest.param(signal.SIGKILL, -9, "running", marks=pytest.mark.nightly),
-    ],
-)
-def test_whatever_ends_the_run_its_lab_goes_with_it(
-    tmp_path: Path, ephemeral: Path, number: signal.Signals, code: int, status: str
-) -> None:
+def test_at_ctrl_c_a_runs_lab_goes_with_it(tmp_path: Path, ephemeral: Path) -> None:
     run = begin(tmp_path, *LONG)
     await_line(run, "ramp", "asked")
-    run.send_signal(number)
+    run.send_signal(signal.SIGINT)
     run.communicate(timeout=60)
-    assert run.returncode == code
+    assert run.returncode == 130
     eventually(lambda: not namespaces(OWN), "the lab is gone", 30)
-    assert document(tmp_path)["status"] == status
+    assert document(tmp_path)["status"] == "incomplete"
 
 
 def test_a_dead_server_ends_the_run_and_is_quoted(tmp_path: Path, ephemeral: Path) -> None:
@@ -112,6 +103,7 @@ def test_a_dead_server_ends_the_run_and_is_quoted(tmp_path: Path, ephemeral: Pat
     eventually(lambda: not namespaces(OWN), "the lab is gone", 30)
 
 
+@pytest.mark.nightly
 def test_a_cable_pulled_in_the_ramp_ends_it(tmp_path: Path, up: Path) -> None:
     run = begin(tmp_path, *LONG)
     await_line(run, "ramp", "asked")
@@ -142,6 +134,7 @@ def test_doctor_examines_a_lab_that_is_up_and_one_that_is_down(tmp_path: Path, u
     assert "veth" in named["port 0"]["found"] and named["time"]["state"] == "good"
 
 
+@pytest.mark.nightly
 def test_a_labs_tester_is_calibrated_through_a_bypass(
     tmp_path: Path, ephemeral: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ import os
 import socket
 import struct
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -37,7 +36,6 @@ from trexbench.session.temporary import Buffers
 
 PREFIX = f"tbsi{os.getpid()}"
 NAMES = ("dut", "client", "server")
-ADDRESSES = ("fd2b:656a:6fdb:a3a8::5", "fd14:9aa4:e604:ec36::1")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -146,35 +144,6 @@ def test_it_is_set_once_and_leaves_nothing(config: DutConfig) -> None:
     assert len(dict(revert_endpoints(config))) == 2
     assert {name: state(name) for name in NAMES} == before
     assert not journal.entries()
-
-
-def test_what_a_killed_run_has_left_the_next_one_takes_away(config: DutConfig) -> None:
-    """Killed between two changes: the first one has an entry in the journal."""
-    with open_endpoints(config.with_tunnel("none"), "test"):
-        without = {name: state(name) for name in NAMES}
-    code = f"""
-import os
-from dataclasses import replace
-from trexbench.config.lookup import load_dut
-from trexbench.dut.apply import apply
-from trexbench.dut.tcp_hosts import endpoint_wanted
-from trexbench.session.dut import connect_dut
-config = load_dut({str(config.file)!r}).with_tunnel("6in4")
-wanted = endpoint_wanted(config, "server", tunnelled=True)
-made = []
-def announce(change):
-    made.append(change)
-    if any(one.what.startswith("tb6in4") for one in made[:-1]):
-        os.kill(os.getpid(), 9)
-with connect_dut(wanted, "test") as there:
-    apply(there.dut, there.transport, there.journal, announce, variant=wanted.variant)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == -9, done.stderr
-    assert state("server") != without["server"]
-    with open_endpoints(config.with_tunnel("none"), "test") as found:
-        assert {name: state(name) for name in NAMES} == without
-        prove_path(found, (6,))
 
 
 @pytest.mark.parametrize(

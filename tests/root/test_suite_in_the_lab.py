@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packet_lab import namespaces, plan, servers, write_lab
-from sshd import eventually
-from tools import await_line, begin, documents, folder_with, succeed, trexbench
+from tools import await_line, begin, documents, folder_with, trexbench
 
 PREFIX = f"tbs{os.getpid()}"
 CELLS = 3
@@ -64,28 +62,3 @@ def test_cells_of_a_session_share_one_lab(folder: Path) -> None:
         assert one["command"]["suite"] == "short"
     assert len({one["generator"]["host"]["uptime"] for one in found}) == 1, "of the server, since which it runs"
     assert [cell["state"] for cell in night(folder)["cells"]] == ["done"] * CELLS and night(folder)["finished"]
-
-
-def test_kill_9_takes_the_lab_along_and_the_night_goes_on_in_another(folder: Path) -> None:
-    suite = ("suite", "run", "short", "--only", "*64b*")
-    run = begin(folder, *suite)
-    await_line(run, "cell 2 of 2")
-    eventually(lambda: len(documents(folder)) == 2, "there are two documents", 30)
-    assert len(servers(PREFIX)) == 1 and len(namespaces(PREFIX)) == 4
-    run.kill()
-    _, said = run.communicate(timeout=60)
-    assert run.returncode == -signal.SIGKILL, said
-    eventually(lambda: not namespaces(PREFIX) and not servers(PREFIX), "the lab is gone", 30)
-    assert [cell["state"] for cell in night(folder)["cells"]] == ["done", "running"] and not night(folder)["finished"]
-    resumed = succeed(folder, *suite, "--resume")
-    assert "cell 1 of 2" not in resumed.stderr, resumed.stderr
-    assert not namespaces(PREFIX) and not servers(PREFIX)
-    first, killed, second = documents(folder)
-    assert killed["status"] == "running"
-    for one in (first, second):
-        assert_measured(one)
-    cells = night(folder)["cells"]
-    assert [cell["state"] for cell in cells] == ["done", "done"] and night(folder)["finished"]
-    assert [len(cell["attempts"]) for cell in cells] == [1, 2] and cells[1]["attempts"][0]["code"] == 137
-    kept = [json.loads((folder / "results" / cell["attempts"][-1]["path"]).read_text()) for cell in cells]
-    assert kept == [first, second]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import document, flows
+from labs import document
 from sshd import WHY_NOT, Sshd, eventually, running_sshd
 from tools import TREXBENCH, begin
 from wire import ip
@@ -151,27 +150,3 @@ def test_three_hosts_are_configured_measured_and_reverted(bench: Bench) -> None:
     assert bench.state() != before
     bench.run("dut", "revert", "./three.yaml")
     assert bench.state() == before
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("lost", ["router", "left", "right"])
-def test_ssh_of_one_host_is_lost_in_the_middle(bench: Bench, lost: str) -> None:
-    leg = ("--time", "5s", "--interval", "200ms", "--forward", "--ping", "0", "-q", "--no-picture")
-    with bench.begin("tcp", "--dut", "./three.yaml", *leg) as running:
-        eventually(lambda: running.poll() is not None or flows(PREFIX, "right"), "TCP flows", 60)
-        time.sleep(0.8)  # nothing outside tells when readings have come, every 0.2 s
-        bench.servers[lost].cut()
-        others = [host for host in HOSTS if host != lost] if lost != "router" else []
-        eventually(lambda: not any(bench.others(host) for host in others), "the others have ended", 20)
-        _, errors = running.communicate(timeout=60)
-    lines = [line for line in errors.splitlines() if line.startswith("trexbench: ")]
-    found = bench.document()
-    if lost == "router":  # it carries on, and its counters are read by a new connection
-        assert running.returncode == 0 and found["status"] == "complete", errors
-    else:
-        assert running.returncode not in (0, 130) and len(lines) == 1, errors
-        assert f"the connection to {lost} was lost while python3 -I -S -c ... ran" in lines[0]
-        (leg,) = found["legs"]
-        assert found["status"] == "incomplete" and len(leg["client"]) >= 2 and len(leg["server"]) >= 2
-        assert lost in leg["error"]
-    assert "Traceback" not in errors

@@ -79,7 +79,9 @@ def host(role: str) -> EndpointHost:
     return EndpointHost(role, NetnsTransport(NAMES[role]), {4: INNER[role]})
 
 
-@pytest.mark.parametrize("kind", OPENED)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(one, marks=[] if one in ("relay", "openvpn") else pytest.mark.nightly) for one in OPENED]
+)
 def test_tcp_passes_both_ways_and_nothing_is_left(wire: None, kind: str) -> None:
     keys = make_keys(parse_tunnel(kind))
     with tunnel(kind, keys) as found:
@@ -154,10 +156,7 @@ def test_a_line_that_takes_less_is_noticed(wire: None) -> None:
 @pytest.mark.parametrize(("kind", "sign"), [
     ("openvpn", signal.SIGKILL),
     ("relay", signal.SIGTERM),
-    pytest.param("openvpn", signal.SIGTERM, marks=pytest.mark.nightly),
-    pytest.param("relay", signal.SIGKILL, marks=pytest.mark.nightly),
     pytest.param("wireguard", signal.SIGKILL, marks=pytest.mark.nightly),
-    pytest.param("wireguard", signal.SIGTERM, marks=pytest.mark.nightly),
 ])  # fmt: skip
 def test_an_end_that_is_ended_takes_its_program_along(wire: None, kind: str, sign: signal.Signals) -> None:
     with tunnel(kind) as found:

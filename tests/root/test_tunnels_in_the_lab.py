@@ -100,10 +100,7 @@ def rules(prefix: str) -> str:
 @pytest.mark.parametrize(("tunnel", "how"), [
     ("openvpn", signal.SIGKILL),
     ("relay,client-dut", signal.SIGINT),
-    pytest.param("openvpn", signal.SIGINT, marks=pytest.mark.nightly),
-    pytest.param("relay,client-dut", signal.SIGKILL, marks=pytest.mark.nightly),
     pytest.param("wireguard", signal.SIGKILL, marks=pytest.mark.nightly),
-    pytest.param("wireguard", signal.SIGINT, marks=pytest.mark.nightly),
 ])  # fmt: skip
 def test_a_command_that_is_ended_leaves_nothing(place: Path, tunnel: str, how: signal.Signals) -> None:
     if (program := NEEDS.get(tunnel)) is not None and shutil.which(program) is None:

@@ -108,19 +108,6 @@ with connect_dut({wanted}(config), "test") as dut, open_line(config, dut, "test"
     assert shown(space).count("qdisc tbf 7b0:") == 2
 
 
-@pytest.mark.parametrize("by", ["a revert", pytest.param("the next run", marks=pytest.mark.nightly)])
-def test_what_a_killed_run_has_left_is_taken_away(config: DutConfig, place: Path, by: str) -> None:
-    with open_endpoints(replace(config, wan=None), "test"):
-        before = shown()
-    be_killed(Path(config.file), "router_wanted")
-    if by == "a revert":
-        assert trexbench(place, "dut", "revert", "./own.yaml").returncode == 0
-    else:
-        with open_endpoints(load_dut(str(config.file)), "test"):
-            pass
-    assert shown() == before
-
-
 @pytest.fixture
 def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A router that is configured by hand, whose endpoints nobody can reach, and a WAN host that is a namespace."""
