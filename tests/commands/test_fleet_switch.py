@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +11,6 @@ import pytest
 from clusters import fleet_here
 from fake_switch import section_of, vlans_of
 from skewed import LOW, measure_skewed
-from sshd import eventually
 from tools import documents, fake_server, folder_with, succeed, trexbench
 
 from suites import PLAN
@@ -49,7 +46,8 @@ links:
   - [box:lan, sw1:p5, 101]
   - [box:wan, sw1:p6, 102]
 """
-QUICK = "plan: {warmup: 1kpps:2s, sample: 500ms, ramp_to: 40%, ramp_duration: 4s, hold: 2s, confirm: 0s}"
+TIMES = "warmup: 1kpps:400ms, sample: 200ms, window: 200ms, ramp_duration: 2s, hold: 400ms, confirm: 0s"
+QUICK = f"plan: {{ramp_to: 40%, {TIMES}}}"
 SUITE = f"duts: [box]\nmodes: [64b]\ndirections: [uni, bidir]\n{QUICK}\n"
 DATE = "2026-11-21"
 
@@ -82,21 +80,6 @@ def test_a_night_through_a_switch_joins_ports_for_each_cell(folder: Path) -> Non
     full = [vlans for verb, vlans in states(table) if verb == "set" and len(vlans) == 4]
     assert len(full) == 2 and all(full.count(ports) == testers.count(name) for name, ports in joined.items())
     assert vlans_of(table) == {} and [verb for verb, _ in states(table)].count("unset") == 8
-    assert not list(folder.glob("results/.fleet/switches/*/changes/*"))
-
-
-@pytest.mark.nightly
-def test_a_tester_that_is_killed_leaves_no_port_in_a_vlan(folder: Path) -> None:
-    table = folder / "table"
-    with fake_server() as first, fake_server() as second, fleet_here(folder, WIRING + section_of(table)) as fleet:
-        for name, server in (("t1", first), ("t2", second)):
-            fleet.start_tester(name, words=server.where)
-        night = fleet.begin_night("suite", "run", "one", "--date", DATE, "-q")
-        eventually(lambda: len(vlans_of(table)) == 4, "a tester is joined to the DUT", 60)
-        os.kill(fleet.process_of("t1" if "p1" in vlans_of(table) else "t2"), signal.SIGKILL)
-        _, err = night.communicate(timeout=240)
-        assert night.returncode == 0, err + fleet.log("t1") + fleet.log("t2")
-    assert len(documents(folder)) == 2 and vlans_of(table) == {}
     assert not list(folder.glob("results/.fleet/switches/*/changes/*"))
 
 

@@ -92,12 +92,11 @@ class FleetHere:
 
 
 @contextlib.contextmanager
-def fleet_here(folder: Path, wiring: str, scheme: str = "tls") -> Iterator[FleetHere]:
+def fleet_here(folder: Path, wiring: str) -> Iterator[FleetHere]:
     """A scheduler, and room for testers, until the end of the block. wiring: the rest of the fleet.yaml."""
-    address = f"{scheme}://127.0.0.1:{free_port()}"
+    address = f"tls://127.0.0.1:{free_port()}"
     text = f"{wiring}lease: {LEASE_S:g}s\nscheduler: {address}\n"
-    if scheme == "tls":
-        text += f"certificates: {make_certificates(folder / 'certificates')}\n"
+    text += f"certificates: {make_certificates(folder / 'certificates')}\n"
     (folder / "fleet.yaml").write_text(text)
     fleet = FleetHere(folder, address)
     try:

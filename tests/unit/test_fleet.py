@@ -47,19 +47,6 @@ time.sleep(60 if plan[-1] is not None else 0)
 """
 
 
-def test_a_dut_is_leased_to_one_at_a_time(tmp_path: Path) -> None:
-    guard, first, second = Noted(), LeaseFolder(tmp_path, "r1"), LeaseFolder(tmp_path, "r1")
-    with leased(first, "t1-a", LENGTH_S, guard) as lease:
-        lease.require()
-        with pytest.raises(Waited), leased(second, "t2-b", LENGTH_S, guard, no_waiting):
-            pass
-        with leased(LeaseFolder(tmp_path, "r2"), "t2-b", LENGTH_S, Noted(), no_waiting):
-            pass
-    assert guard.asked == [lease.holding.stop_s, None]
-    with leased(second, "t2-b", LENGTH_S, guard, no_waiting) as lease:
-        assert lease.holding.record.holder == "t2-b" and lease.holding.record.number == 3
-
-
 def test_what_was_measured_under_a_lost_lease_is_refused(tmp_path: Path) -> None:
     folder = LeaseFolder(tmp_path, "r1")
     with leased(folder, "t1-a", LENGTH_S, Noted()) as lease:
@@ -141,14 +128,6 @@ def test_a_store_without_hard_links_holds_no_leases(tmp_path: Path, monkeypatch:
     with pytest.raises(OSError, match="hard links"):
         files.link_new(tmp_path / "one", tmp_path / "kept")
     files.replace_file(tmp_path / "kept", b"", exclusive=True)
-
-
-def test_of_two_records_with_one_number_the_first_counts(tmp_path: Path) -> None:
-    folder = LeaseFolder(tmp_path, "r1")
-    with leased(folder, "t1-a", LENGTH_S, Noted()) as lease:
-        assert not folder.append(lease.holding.record)
-        assert folder.append(lease.holding.renewal(""))
-        assert folder.append(lease.holding.renewed(lease.holding.renewal(""), 0.0, 0.0).renewal(""))
 
 
 def test_old_records_go_and_a_late_one_among_them_is_no_lease(tmp_path: Path) -> None:

@@ -65,16 +65,6 @@ def test_a_document_is_in_the_store_before_its_task_returns_by_two_requests(
     assert memory.cat_file(THERE) == (results / PLACE).read_bytes() and is_sent(results / PLACE)
 
 
-def test_a_cell_that_the_store_has_is_not_measured_again(tmp_path: Path, memory: Any) -> None:
-    results = mirror_of("memory://lab/results")
-    order = asdict(make_order(tmp_path / "mine.yaml", results))
-    measure_cell(order, measured("first"))
-    (results / PLACE).unlink()  # another machine's mirror, or one that was lost
-    again = measure_cell(order, unneeded)
-    assert again["place"] == PLACE and again["unsent"] is again["error"] is None
-    assert (results / PLACE).read_bytes() == memory.cat_file(THERE)
-
-
 def test_a_store_that_is_away_loses_nothing(tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     results = mirror_of("memory://lab/results")
     order = asdict(make_order(tmp_path / "mine.yaml", results))
