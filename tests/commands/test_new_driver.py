@@ -30,7 +30,7 @@ AS_WANTED = ["eth0.address", "eth1.address", "eth0.neighbour", "eth1.neighbour",
 def added(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with a copy of trexbench that has the driver, and the DUT's config."""
     folder = tmp_path_factory.mktemp("added")
-    shutil.copytree(ROOT / "trexbench", folder / "trexbench", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "trexbench", folder / "trexbench", ignore=shutil.ignore_patterns("*.pyc.*"))
     shutil.copytree(ROOT / "stl_profiles", folder / "stl_profiles")
     (folder / "trexbench" / "dut" / "shelf").mkdir()
     for name, text in (("__init__", ""), ("driver", (ROOT / "tests" / "helpers" / "shelf_driver.py").read_text())):

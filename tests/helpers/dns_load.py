@@ -1,23 +1,22 @@
 """A load that trexbench does not have, DNS over UDP, added to its tables: nothing else knows of it.
 
-    python tests/helpers/dns_load.py dns --dut resolver --sim
+    python tests/helpers/dns_load.py dns --dut resolver
 
-Run as a program this is trexbench with the verb ``dns``, which asks a resolver at rising rates, and with suites of
-``method: dns``. Each rate is held for a while, and queries and answers are counted. With --sim a model answers.
+Run as a program this is trexbench with the verb ``dns``, which asks a simulated resolver at rising rates, and with
+suites of ``method: dns``. Each rate is held for a while, and queries and answers are counted.
 """
 
 from __future__ import annotations
 
 import random
 import re
-import socket
-import struct
 import sys
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import date as Date
+from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -48,8 +47,6 @@ from trexbench.suite import jobs
 
 SCHEMA, VERSION = "trexbench/dns", 1
 ANSWERED = Metric("answered_qps", "answered", "queries/s", "higher", 0, 0.01, bounded=True)
-WAIT_S = 0.2
-"""Answers are waited for so long after a rate's last query."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +136,24 @@ class DnsSuite(config_suite.Suite):
 
 @dataclass(frozen=True, kw_only=True)
 class DnsRequest(RunRequest):
-    """One run, as asked. at: port of a resolver on this machine; capacity_qps: of a simulated one."""
+    """One run, as asked. capacity_qps: of the simulated resolver."""
 
     verb: str = "dns"
     plan: DnsPlan
-    at: int = 53
     capacity_qps: float = 20_000.0
     started: str | None = None
+
+
+class Resolver:
+    """A model that answers so many queries per second."""
+
+    def __init__(self, request: DnsRequest) -> None:
+        self._random, self._capacity_qps = random.Random(request.seed), request.capacity_qps
+
+    def hold(self, qps: float, length_s: float) -> Held:
+        queries = round(qps * length_s)
+        capacity = round(self._capacity_qps * self._random.gauss(1, 0.002) * length_s)
+        return Held(qps, length_s, queries, min(queries, capacity))
 
 
 def measure(resolver: Resolver, request: DnsRequest, output: Output, begun: Begun = lambda _: None) -> Measured[DnsRun]:
@@ -174,57 +182,23 @@ def rows(run: DnsRun) -> tuple[RunRow, ...]:
     return (RunRow(**header_of(run, ""), cell=cell, aim=ANSWERED.column, figures=figures, limit=limit),)
 
 
-class Resolver:
-    """A resolver on a socket, or with --sim a model that answers so many queries per second."""
-
-    def __init__(self, request: DnsRequest) -> None:
-        self._address = None if request.sim else ("127.0.0.1", request.at)
-        self._random, self._capacity_qps = random.Random(request.seed), request.capacity_qps
-
-    def hold(self, qps: float, length_s: float) -> Held:
-        if self._address is None:
-            queries = round(qps * length_s)
-            capacity = round(self._capacity_qps * self._random.gauss(1, 0.002) * length_s)
-            return Held(qps, length_s, queries, min(queries, capacity))
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
-            wire.connect(self._address)
-            wire.setblocking(False)
-            begun, sent, came = time.monotonic(), 0, 0
-            while (now := time.monotonic() - begun) < length_s + WAIT_S:
-                while now < length_s and sent < qps * now:
-                    wire.send(query(sent))
-                    sent += 1
-                with suppress(BlockingIOError):
-                    while wire.recv(512):
-                        came += 1
-                time.sleep(0.001)
-            return Held(qps, length_s, sent, came)
-
-
-def query(number: int) -> bytes:
-    """A query for the address of a.test."""
-    return struct.pack("!6H", number & 0xFFFF, 0x0100, 1, 0, 0, 0) + b"\1a\4test\0" + struct.pack("!2H", 1, 1)
-
-
-@click.command(epilog="\b\nExamples:\n  trexbench dns --dut resolver --sim\n")
+@click.command(epilog="\b\nExamples:\n  trexbench dns --dut resolver\n")
 @click.option("--dut", required=True)
-@click.option("--at", type=int, help="Port of a resolver on this machine.")
-@click.option("--sim", is_flag=True)
 @click.option("--seed", type=int, default=1)
 @click.option("--capacity", type=float, default=20_000.0)
-@click.option("--started", default=None, hidden=True)
+@click.option("--date", default="2026-03-01", help="The first night.")
+@click.option("--nights", type=int, default=1)
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"))
-@click.option("--json", "as_json", is_flag=True)
-def dns(
-    dut: str, at: int | None, sim: bool, seed: int, capacity: float, started: str | None, results: Path, as_json: bool
-) -> None:
-    """Ask a resolver at rising rates."""
-    plan = DnsPlan(tuple(1000.0 * step for step in range(1, 41)) if sim else (100.0, 200.0), 1.0 if sim else 0.3)
-    asked = DnsRequest(dut=load_dut(dut), plan=plan, at=at or 53, sim=sim, seed=seed, started=started)
-    request = replace(asked, capacity_qps=capacity)
-    done = measure(Resolver(request), request, Output(results, warn=note))
-    cli_loads.print_run(done.result, OutputForm("json" if as_json else "text"), done.path)
-    note(f"result   {done.path}")
+def dns(dut: str, seed: int, capacity: float, date: str, nights: int, results: Path) -> None:
+    """Ask a resolver at rising rates, once for each night."""
+    plan = DnsPlan(tuple(1000.0 * step for step in range(1, 41)), 1.0)
+    for number in range(nights):
+        began = f"{Date.fromisoformat(date) + timedelta(number)}T01:00:00Z"
+        asked = DnsRequest(dut=load_dut(dut), plan=plan, sim=True, seed=seed + number, started=began)
+        request = replace(asked, capacity_qps=capacity)
+        done = measure(Resolver(request), request, Output(results, warn=note))
+        cli_loads.print_run(done.result, OutputForm("text"), done.path)
+        note(f"result   {done.path}")
 
 
 def words(run: DnsRun) -> str:
