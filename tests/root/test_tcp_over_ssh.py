@@ -135,6 +135,7 @@ def nothing_is_left(bench: Bench) -> Iterator[None]:
 SHORT = ("tcp", "--dut", "./three.yaml", "--time", "1s", "--interval", "500ms", "--ping", "1", "-q", "--no-picture")
 
 
+@pytest.mark.nightly
 def test_three_hosts_are_configured_measured_and_reverted(bench: Bench) -> None:
     """With a cable around the router, which tells the hosts' own ceiling."""
     before = bench.state()

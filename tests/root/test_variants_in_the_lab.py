@@ -116,19 +116,6 @@ def test_flow_offload_is_set_or_the_kernel_refused(config: DutConfig, tmp_path: 
         assert state() == before
 
 
-def test_rules_that_the_kernel_does_not_take_stop_the_run_before_anything_is_changed(
-    config: DutConfig, tmp_path: Path
-) -> None:
-    rules = tmp_path / "wrong.nft"
-    rules.write_text("table inet trexbench {\n  chain forward {\n    nonsense accept\n  }\n}\n")
-    wrong = dut_of(config.file, config.text + f"  wrong: {{firewall: {rules}}}\n")
-    with Lab(LabSpec.from_config(config)).running() as lab:
-        before = state()
-        with pytest.raises(DutError, match=r"own: variant wrong: its rules cannot be loaded \(nft: .*rror.*nonsense"):
-            dut_in(wrong, lab, "wrong").plan()
-        assert state() == before
-
-
 def test_packets_of_a_run_pass_its_rules(place: Path) -> None:
     """In a lab that stays, so that the rules can be looked at; a revert takes them away."""
     ramp = ("ramp", "--dut", "./own.yaml", "--variant", "both", "--mode", "var2-64b", "--sample", "200ms")
