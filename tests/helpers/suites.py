@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -29,19 +27,6 @@ modes: [64b]
 directions: [uni, bidir]
 plan: {warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 20s, hold: 4s, confirm: 2s}
 """
-
-
-@dataclass(frozen=True)
-class TwelveNights:
-    """Nights of the suite ``four``: two DUTs, two cells each; from ``slower_from`` on VPP's twin needs 5 % more cycles.
-
-    folder: holds ``results``, which all tests share: change them in a copy only. done: the command of each night.
-    """
-
-    folder: Path
-    dates: Sequence[str]
-    slower_from: str
-    done: Sequence[subprocess.CompletedProcess[str]]
 
 
 def without_twin(folder: Path) -> None:
