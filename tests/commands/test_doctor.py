@@ -35,11 +35,6 @@ def _states_of_dut(folder: Path, text: str) -> tuple[int, dict[str, tuple[str, s
     return done.returncode, {one["what"]: (one["state"], one["found"]) for one in found}
 
 
-def test_a_dut_that_is_configured_by_hand_is_not_asked(tmp_path: Path) -> None:
-    code, found = _states_of_dut(tmp_path, "driver: none\n")
-    assert (code, found) == (0, {"mine": ("good", "driver: none: it is not reached, nothing is read")})
-
-
 def test_a_dut_of_commands_without_any_is_doubted(tmp_path: Path) -> None:
     code, found = _states_of_dut(tmp_path, "driver: commands\ntransport: {type: local}\n")
     why = "driver: commands: the DUT is configured by hand, its config names nothing to read back"

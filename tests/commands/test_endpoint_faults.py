@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from endpoints import LOOPBACK, agent, alive, descendants, free_port, host, payl
 from sshd import WHY_NOT, Sshd, eventually, running_sshd
 
 from trexbench.config.endpoints import TransportConfig
-from trexbench.core.errors import ConfigError, DutError
+from trexbench.core.errors import DutError
 from trexbench.core.tcp.plan import HostReading, Way
 from trexbench.endpoint import Embedded, Iperf3
 from trexbench.transport import SshTransport
@@ -99,7 +98,7 @@ def test_ctrl_c_ends_both(engine: str) -> None:
 
 
 @NEEDS_IPERF3
-@pytest.mark.parametrize("way", Way)
+@pytest.mark.parametrize("way", [Way.REVERSE, Way.BIDIR])
 def test_ctrl_c_has_iperf3_report_what_it_has(way: Way) -> None:
     heard: dict[str, list[HostReading]] = {"client": [], "server": []}
 
@@ -126,14 +125,6 @@ def test_a_killed_server_keeps_what_was_read() -> None:
     assert "server (this machine)" in found.error or "client (this machine)" in found.error
 
 
-def test_a_hanging_server_is_given_up() -> None:
-    begun = time.monotonic()
-    found = run(seen=after(2, lambda: os.kill(serving(), signal.SIGSTOP)))
-    assert found.error is not None
-    assert "client (this machine): the other end did not answer within 10 s: see whether it hangs" in found.error
-    assert len(found.client) >= 4 and time.monotonic() - begun < 60
-
-
 @NEEDS_IPERF3
 def test_a_killed_genuine_server_keeps_what_was_read() -> None:
     def kill() -> None:
@@ -142,23 +133,6 @@ def test_a_killed_genuine_server_keeps_what_was_read() -> None:
 
     found = run((Embedded(), Iperf3()), seen=after(3, kill), time_s=30.0)
     assert found.error is not None and len(found.client) >= 3
-
-
-@pytest.mark.nightly
-@NEEDS_IPERF3
-def test_a_hanging_genuine_server_is_given_up() -> None:
-    """iperf3 waits for ever for the other end: its time limit ends it, and what hangs as well."""
-    hanging: list[int] = []
-
-    def hang() -> None:
-        hanging.extend(pid for pid in descendants(serving()) if b"iperf3" in words_of(pid))
-        os.kill(hanging[0], signal.SIGSTOP)
-
-    begun = time.monotonic()
-    with pytest.raises(DutError, match=r"did not end within 21 s") as caught:
-        run(engine="iperf3", seen=after(2, hang), time_s=1.0)
-    assert "\n" not in str(caught.value) and time.monotonic() - begun < 80
-    eventually(lambda: not alive(hanging[0]), "the server has ended", 30)
 
 
 @contextmanager
@@ -204,11 +178,6 @@ def test_what_is_not_there(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(DutError, match=words) as caught:
         run(**asked)
     assert "\n" not in str(caught.value)
-
-
-def test_a_host_needs_an_address_of_the_version() -> None:
-    with pytest.raises(ConfigError, match=r"client \(this machine\) has no IPv5 address"):
-        run(version=5, port=1)
 
 
 def test_pinned_programs_stay_on_their_cpu() -> None:

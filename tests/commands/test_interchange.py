@@ -76,35 +76,8 @@ def test_a_lower_rate_of_unknown_limit_is_remarked_and_no_regression(tmp_path: P
     assert "not known to be limited by the DUT since 2026-12-02" in told
 
 
-def test_what_cannot_be_imported_is_a_line_each_and_stops_no_other(tmp_path: Path) -> None:
-    forward = json.loads((FIXTURES / "forward.json").read_bytes())
-    files = {
-        "udp.json": (FIXTURES / "udp.json").read_bytes(),
-        "refused.json": (FIXTURES / "refused.json").read_bytes(),
-        "half.json": (FIXTURES / "forward.json").read_bytes()[:3000],
-        "packed.gz": b"\x1f\x8b\x08\x00",
-        "list.json": b"[1, 2]",
-        "other.json": b'{"metadata": {}, "results": {}, "x_values": [], "version": 4}',
-        "ours.json": json.dumps({**forward, "extra_data": json.dumps({"trexbench": {"simulated": True}})}).encode(),
-        "good.json": (FIXTURES / "forward.json").read_bytes(),
-    }
-    for name, data in files.items():
-        (tmp_path / name).write_bytes(data)
-    done = trexbench(tmp_path, "results", "import", *files, "missing.json")
-    assert done.returncode == 9 and len(done.stdout.splitlines()) == 1
-    lines = done.stderr.splitlines()
-    refused = sorted({*files, "missing.json"} - {"good.json"})
-    assert sorted(line.split(": ")[1] for line in lines) == refused, done.stderr
-    assert "udp.json: a test of UDP: of iperf3's tests only those of TCP are imported" in done.stderr
-    assert "ours.json: an export of an older trexbench" in done.stderr
-    assert "other.json: not a file that can be imported: it takes the JSON of trex-loadtest and" in done.stderr
-    assert "packed.gz: not JSON" in done.stderr
-    with_mode = trexbench(tmp_path, "results", "import", "--mode", "64b", "good.json")
-    assert with_mode.returncode == 9 and "leave out --mode" in with_mode.stderr
-
-
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")
-@pytest.mark.parametrize("more", [(), ("-R",), ("-P", "2", "-O", "1"), ("--bidir",), ("--get-server-output",)])
+@pytest.mark.parametrize("more", [("-P", "2", "-O", "1"), ("--bidir", "--get-server-output")])
 def test_what_iperf3_prints_here_is_imported(tmp_path: Path, more: tuple[str, ...]) -> None:
     """Over loopback, at a rate that costs nobody anything, in blocks so small that one more or less is 0.3 % of it.
 

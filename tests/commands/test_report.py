@@ -41,23 +41,6 @@ def test_the_page_is_one_file_of_bearable_size(results: Path, tmp_path: Path) ->
     assert [one.name for one in page.parent.iterdir()] == ["report.html"]
 
 
-def test_markdown_goes_to_standard_output(results: Path) -> None:
-    code, said, _ = run("report", "--results", results, "--format", "md", "--dut", "vpp")
-    assert (
-        code == 0
-        and said.startswith("# 4 cells measured; too early to judge")
-        and "| 64b |" in said
-        and "linux" not in said
-    )
-
-
-def test_tables_go_into_their_directory_as_csv(results: Path, tmp_path: Path) -> None:
-    assert run("report", "--results", results, "--format", "csv", "-o", tmp_path / "new", "--dut", "vpp").code == 0
-    names = {one.name for one in (tmp_path / "new").iterdir()}
-    assert {"maximum-rate.csv", "ramps.csv", "latency.csv", "trends.csv"} <= names
-    assert (tmp_path / "new" / "maximum-rate.csv").read_text().startswith("Direction,Traffic,")
-
-
 def test_another_night_can_be_the_tables(results: Path, tmp_path: Path) -> None:
     path = tmp_path / "r.md"
     assert run("report", "--results", results, "--night", "2026-11-19", "-o", path).code == 0

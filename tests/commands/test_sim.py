@@ -45,26 +45,6 @@ def test_the_first_command_of_the_readme(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_mix_says_what_each_of_its_sizes_lost(tmp_path: Path) -> None:
-    """This router's queue is of frames: every size loses alike, from the same rate on."""
-    done = succeed(tmp_path, "ramp", "--dut", "netgate-linux", "--mode", "imix", "--bidir", "--sim", *SHORT)
-    for direction in ("0->1", "1->0"):
-        words = " ".join(done.stdout.split())
-        assert re.search(rf"by stream .*{direction}: all lose from 1\.\d+ Mpps on; lost in the first bad", words), words
-    found = document(tmp_path)
-    for verdict in found["analysis"]:
-        assert [one["frame_bytes"] for one in verdict["streams"]] == [64, 590, 1514]
-        losses = [one["knee_loss"] for one in verdict["streams"]]
-        assert min(losses) > 0.001 and max(losses) < 1.02 * min(losses)
-        counted = sum(one["sent"] - one["received"] for one in verdict["streams"])
-        assert counted == pytest.approx(verdict["sent"] - verdict["received"], rel=0.01)
-    first, last = found["samples"][0]["ports"], found["samples"][-1]
-    for port in ("0", "1"):
-        assert sum(last["streams"][port]["sent"]) == last["ports"][port]["opackets"] - first[port]["opackets"]
-    shown = trexbench(tmp_path, "results", "show", "--json")
-    assert json.loads(shown.stdout)["analysis"][0]["streams"] == found["analysis"][0]["streams"], shown.stderr
-
-
 def test_the_same_seed_measures_the_same_at_any_speed_and_if_stopped_for_a_while(tmp_path: Path) -> None:
     """While it connects, while it measures: longer than any client waits for a real server."""
     moments = (None, 1.2, *((0.6, 0.9, 1.6, 2.0) if NIGHTLY else ()))
@@ -90,57 +70,6 @@ def test_a_name_that_no_result_could_have_is_refused_at_once(tmp_path: Path) -> 
     done = trexbench(tmp_path, "ramp", "--dut", "a<b>.yaml", "--mode", "64b", "--sim")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert "'a<b>' cannot be the name of a DUT: rename it" in done.stderr and not (tmp_path / "results").exists()
-
-
-def test_tunables_that_change_what_is_sent_are_part_of_its_name(tmp_path: Path) -> None:
-    quick = (*SHORT, *QUICK.split(), "--ramp-duration", "20")
-    shutil.copy(ROOT / "stl_profiles" / "bench.py", tmp_path / "mine.py")
-    succeed(tmp_path, "ramp", "--mode", "imix", *quick, "-t", "size=64")
-    succeed(tmp_path, "ramp", "--profile", "./mine.py", *quick, "-t", "size=1514,vm=var2")
-    (one,) = json.loads(trexbench(tmp_path, "results", "list", "--mode", "imix,size=64", "--json").stdout)["runs"]
-    assert one["cell"]["mode"] == "var2-imix,size=64"
-    files = {path.name.split("-", 1)[1] for path in tmp_path.glob("results/*/*/*.json")}
-    assert files == {"mine-size-1514-vm-var2-uni.json", "var2-imix-size-64-uni.json"}
-    table = trexbench(tmp_path, "report", "--format", "md").stdout
-    assert "mine,size=1514,vm=var2" in table and "var2-imix,size=64" in table
-
-
-def test_latency_is_measured_after_the_run_and_rises_with_the_load(tmp_path: Path) -> None:
-    done = succeed(tmp_path, "ramp", "--dut", "netgate-linux", "--mode", "imix", "--sim", *SHORT, "--latency")
-    assert "latency at 90 % of the throughput, mean (p99)" in done.stdout
-    assert "latency 3" in done.stderr, "progress names the load"
-    found = document(tmp_path)
-    assert found["plan"]["latency_s"] == 10.0
-    (throughput,) = [one["confirmed_pps"] or one["maximum_pps"] for one in found["analysis"]]
-    loads = found["latency"]
-    assert [one["offered_pps"] / throughput for one in loads] == pytest.approx([0.1, 0.5, 0.9])
-    assert all(one["sent"] == one["received"] == pytest.approx(10_000, rel=0.01) for one in loads)
-    means = [one["mean_s"] for one in loads]
-    assert means == sorted(means) and 20e-6 < means[0] < means[-1] < 1e-3
-    shown = trexbench(tmp_path, "results", "query", "--json", "select latency_s from runs")
-    assert json.loads(shown.stdout) == [{"latency_s": means[1]}]
-
-
-def test_search_finds_the_knees_of_several_goals(tmp_path: Path) -> None:
-    arguments = ("search", "--dut", "netgate-vpp", "--mode", "var2-64b", "--bidir", "--loss", "0.1%,1%", "--sim")
-    done = succeed(tmp_path, *arguments)
-    assert "netgate-vpp var2-64b bidir search simulated:" in done.stdout and "rate with loss <= 1 %" in done.stdout
-    assert "received, Mpps" in done.stdout
-    (picture,) = tmp_path.glob("results/*/*/*-search.png")
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    told = json.loads(trexbench(tmp_path, "results", "show", "--json").stdout)
-    for one in told["analysis"]:
-        strict, loose = one["goals"]
-        assert (strict["loss"], loose["loss"]) == (0.001, 0.01) and strict["maximum_pps"] == one["maximum_pps"]
-        assert strict["maximum_pps"] < loose["maximum_pps"] and strict["high_pps"] / strict["low_pps"] < 1.01
-        assert one["confirmed_pps"] == strict["low_pps"]
-    (cost,) = told["efficiency"]
-    assert cost["phase"] == "confirm" and cost["loss"] < 0.001 and "confirmed, held 5 s" in done.stdout
-    (row,) = json.loads(trexbench(tmp_path, "results", "list", "--json").stdout)["runs"]
-    assert row["cycles_per_packet"] == cost["cycles_per_packet"] > 0
-    ramp = trexbench(tmp_path, *FIRST, "--no-picture", "--json", "--ramp-duration", "200")
-    pairs = zip(json.loads(ramp.stdout)["analysis"], told["analysis"], strict=True)
-    assert all(abs(a["maximum_pps"] / b["maximum_pps"] - 1) < 0.02 for a, b in pairs)
 
 
 def test_a_search_without_an_answer_says_so_and_exits_with_4(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_feeds_input_and_nothing_where_there_is_none(shared: SshTransport) -> No
     assert shared.run(["true"], 20, text).returncode == 0, "a command need not read what it is fed"
 
 
-@pytest.mark.parametrize("code", [0, 1, 3, 126, 127, 254, 255])
+@pytest.mark.parametrize("code", [1, 127, 255])
 def test_exit_codes_are_the_commands_own(shared: SshTransport, code: int) -> None:
     done = shared.run(["sh", "-c", f"echo out; echo err >&2; exit {code}"], 20)
     assert (done.returncode, done.stdout, done.stderr) == (code, "out\n", "err\n")
@@ -112,7 +112,6 @@ def test_the_language_is_plain_and_system_programs_are_found(shared: SshTranspor
     ("argv", "words"),
     [
         (["no-such-program-here"], "no-such-program-here is not installed on dut"),
-        (["ethtool-none/x"], "is not installed on dut"),
         (["/"], "/ on dut cannot be run"),
         (["eval", "echo hello"], "eval is not installed on dut"),
         (["echo", "a\0b"], "a zero byte"),
@@ -211,24 +210,6 @@ def test_an_unknown_host_is_not_accepted_whatever_the_config_says(server: Sshd, 
     assert f"log in once by hand and compare its fingerprint: ssh -F{server.client_config} dut" in said
 
 
-def test_a_refused_key(server: Sshd, dut: SshTransport, run_dir: Path) -> None:
-    server.accept("other_user")
-    try:
-        said = failure(dut)
-    finally:
-        server.accept()
-    assert said.startswith("dut accepts none of your keys") and "ssh-add" in said
-    assert not list(run_dir.iterdir()) and not masters(run_dir)
-
-
-def test_nothing_listens_and_a_config_that_ssh_does_not_accept(server: Sshd, run_dir: Path) -> None:
-    assert "nothing listens on port 1 of 127.0.0.1" in (said := failure(to(server, run_dir, port=1)))
-    assert "start sshd there" in said
-    broken = server.folder / "broken_config"
-    broken.write_text("NoSuchOption yes\n")
-    assert "your ssh config is not accepted" in failure(to(server, run_dir, broken))
-
-
 def test_settings_for_terminals_do_not_get_in_the_way(server: Sshd, run_dir: Path) -> None:
     config = server.folder / "busy_config"
     config.write_text(
@@ -311,17 +292,14 @@ from trexbench.config.endpoints import TransportConfig
 from trexbench.transport import open_transport
 transport = open_transport(TransportConfig("ssh", host="dut"), Path(sys.argv[1]))
 print(transport.run(["echo", "connected"], 20).stdout, end="", flush=True)
-if sys.argv[2] == "hang":
-    print("hanging", flush=True)
-    transport.run(["sleep", "15"], 20)
-if sys.argv[2] == "wait":
-    sys.stdin.read()
+print("hanging", flush=True)
+transport.run(["sleep", "15"], 20)
 """
 
 
-def user(server: Sshd, run_dir: Path, what: str) -> subprocess.Popen[str]:
+def user(server: Sshd, run_dir: Path) -> subprocess.Popen[str]:
     run = subprocess.Popen(
-        [sys.executable, "-c", USER, str(run_dir), what],
+        [sys.executable, "-c", USER, str(run_dir)],
         env={**os.environ, "PYTHONPATH": str(ROOT), CONFIG_ENV: str(server.client_config)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -331,19 +309,9 @@ def user(server: Sshd, run_dir: Path, what: str) -> subprocess.Popen[str]:
     return run
 
 
-def test_the_end_of_the_process_closes(server: Sshd, run_dir: Path) -> None:
-    with user(server, run_dir, "end") as run:
-        assert run.wait(20) == 0
-    assert not list(run_dir.iterdir())
-    eventually(lambda: not masters(run_dir), "the master is gone")
-
-
-@pytest.mark.parametrize("doing", ["wait", "hang"])
-def test_kill_9_leaves_nothing_for_long(server: Sshd, run_dir: Path, doing: str) -> None:
-    with user(server, run_dir, doing) as run:
-        assert run.stdout is not None
-        if doing == "hang":
-            assert run.stdout.readline() == "hanging\n"
+def test_kill_9_leaves_nothing_for_long(server: Sshd, run_dir: Path) -> None:
+    with user(server, run_dir) as run:
+        assert run.stdout is not None and run.stdout.readline() == "hanging\n"
         assert masters(run_dir)
         os.kill(run.pid, signal.SIGKILL)
     eventually(lambda: not masters(run_dir), "the master is gone", 12)

@@ -7,7 +7,6 @@ import os
 import pty
 import subprocess
 import termios
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -93,18 +92,6 @@ def test_a_night_is_measured_to_its_end_whatever_becomes_of_its_streams(
     assert "defect" not in done.stderr and "Traceback" not in done.stderr
 
 
-def full_pipe() -> list[int]:
-    """A pipe that nobody reads and that takes no byte more; its end for writing first."""
-    reads, writes = os.pipe()
-    os.set_blocking(writes, False)
-    try:
-        while True:
-            os.write(writes, b"x" * 4096)
-    except BlockingIOError:
-        os.set_blocking(writes, True)
-    return [writes, reads]
-
-
 def stopped_terminal() -> list[int]:
     """A terminal on which Ctrl-S was pressed."""
     master, slave = pty.openpty()
@@ -112,9 +99,8 @@ def stopped_terminal() -> list[int]:
     return [slave, master]
 
 
-@pytest.mark.parametrize("hung", [full_pipe, stopped_terminal])
-def test_a_terminal_that_takes_nothing_delays_no_run(tmp_path: Path, hung: Callable[[], list[int]]) -> None:
-    ends = hung()
+def test_a_terminal_that_takes_nothing_delays_no_run(tmp_path: Path) -> None:
+    ends = stopped_terminal()
     done = subprocess.run(
         [*TREXBENCH, *RAMP.split()],
         cwd=tmp_path,
@@ -144,24 +130,15 @@ def test_what_failed_keeps_its_exit_code(tmp_path: Path) -> None:
     assert done.returncode == 2 and "unknown DUT 'nothing'" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("file", "words"),
-    [
-        ("exits.py", "profile exits.py ends the program (SystemExit(0))"),
-        ("json.py", "profile json.py: a Python module has that name"),
-    ],
-)
-def test_a_profile_that_does_more_than_it_should_is_one_line(tmp_path: Path, file: str, words: str) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "exits.py").write_text("import sys\nsys.exit(0)\n")
-    (tmp_path / "mine" / "json.py").write_text("")
-    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--sim", "--profile", f"mine/{file}", "-q")
-    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+def test_a_profile_that_ends_the_program_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)\n")
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--sim", "--profile", "exits.py", "-q")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert "profile exits.py ends the program (SystemExit(0))" in done.stderr
 
 
-@pytest.mark.parametrize("file", ["pipe.yaml", "/dev/zero", "large.yaml", "."])
+@pytest.mark.parametrize("file", ["pipe.yaml", "/dev/zero"])
 def test_a_file_that_never_ends_is_not_read(tmp_path: Path, file: str) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
-    (tmp_path / "large.yaml").write_bytes(b"#" * (256 * 1024 + 1))
-    done = trexbench(tmp_path, "dut", "show", f"./{file}" if file == "." else file)
+    done = trexbench(tmp_path, "dut", "show", file)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr

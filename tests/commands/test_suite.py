@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from effort import scaled
-from tools import ROOT, await_line, begin, fake_server, folder_with, succeed, trexbench
+from tools import await_line, begin, folder_with, succeed, trexbench
 
-from suites import PLAN, TINY, TWO, without_twin
+from suites import TINY, TWO, without_twin
 from trexbench.core.history.night import CellState
 from trexbench.results.index import open_index
 from trexbench.results.nights import load_nights
@@ -81,49 +81,6 @@ def test_a_whole_night_and_another(tmp_path: Path) -> None:
     assert len(rows) == 4 and {row.night for row in rows} == {"2026-11-20"} and all(row.complete for row in rows)
 
 
-@pytest.mark.nightly
-def test_a_suite_of_searches_is_measured_judged_and_reported(tmp_path: Path) -> None:
-    fast = TINY.replace("uni, bidir", "uni").replace(PLAN, "method: search\nplan: {goals: [0.1%, 0.5%]}")
-    folder_with(tmp_path, fast=fast)
-    assert "fast: 2 cells, about" in trexbench(tmp_path, "suite", "plan", "fast").stdout
-    for day in range(1, 9):
-        night = ("nightly", "fast", "--sim", "--date", f"2026-03-0{day}", "--seed", str(day), "-q")
-        done = succeed(tmp_path, *night)
-    assert "All 2 cells as usual" in done.stdout
-    rows = open_index(tmp_path / "results", pytest.fail).rows(suite="fast")
-    assert len(rows) == 16 and {row.cell.kind for row in rows} == {"search"} and {row.limit for row in rows} == {"dut"}
-    spread = [row.get("total_pps") for row in rows if row.cell.rx_queues == 1]
-    assert max(spread) / min(spread) < 1.02, "and as good a history as that of ramps"
-    twin = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
-    (tmp_path / "dut_configs").mkdir()
-    slower = re.sub(r"cycles_per_packet: (\d+)", lambda found: f"cycles_per_packet: {int(found[1]) * 1.1:.0f}", twin)
-    assert slower != twin
-    (tmp_path / "dut_configs" / "netgate-vpp.yaml").write_text(slower)
-    nights = [trexbench(tmp_path, "nightly", "fast", "--sim", "--date", f"2026-03-{day}", "-q") for day in (11, 12, 13)]
-    assert nights[-1].returncode == 3 and "netgate-vpp var2-64b uni 1q search simulated" in nights[-1].stdout
-    assert "cycles/packet" in nights[-1].stdout, "the cost at what was confirmed has a history, too"
-    assert " search" in (tmp_path / "results" / "report.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        pytest.param(
-            ("tiny", "--sim", "--resume"), "no night of tiny in results is unfinished", id="nothing to resume"
-        ),
-        pytest.param(("wild", "--sim"), "wild.yaml:2: duts[0].rx_queues", id="queues that are not offered"),
-        pytest.param(("odd", "--sim"), "nosuch", id="a variant that neither DUT nor twin has"),
-    ],
-)
-def test_what_is_wrong_is_told_before_anything_runs(tmp_path: Path, arguments: Sequence[str], words: str) -> None:
-    wild = TINY.replace("[1, 3]", "[1, 9]")
-    odd = "method: tcp\nduts: [raspberry-pi]\nmodes: [forward-ipv4]\nvariants: [nosuch]\n"
-    folder_with(tmp_path, tiny=TINY, wild=wild, odd=odd)
-    done = trexbench(tmp_path, "suite", "run", *arguments)
-    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "results" / "nights").exists()
-
-
 def test_one_night_at_a_time(tmp_path: Path) -> None:
     folder_with(tmp_path, tiny=TINY)
     first = begin(tmp_path, "suite", "run", "tiny", "--sim", "--speedup", "1")
@@ -155,31 +112,6 @@ def test_ctrl_c_then_resume_comes_to_what_an_undisturbed_night_does(tmp_path: Pa
     assert "cell 1 of 4" not in resumed.stderr, resumed.stderr
     succeed(other, *options)
     assert figures(one) == figures(other)
-
-
-def test_cells_of_one_session_share_the_tester(tmp_path: Path) -> None:
-    """Against a server that other clients may use, too: connected to once for both cells, and left in peace."""
-    (tmp_path / "dut_configs").mkdir()
-    text = (ROOT / "dut_configs" / "lab-linux.yaml").read_text()
-    local = re.sub(
-        r"^(?:lab|endpoints):\n(?:[ #].*\n|\n)*", "", text.replace("type: netns", "type: local"), flags=re.MULTILINE
-    )
-    local = "".join(line for line in local.splitlines(True) if "{wan: " not in line)  # between endpoints
-    (tmp_path / "dut_configs" / "mine.yaml").write_text(local)
-    times = "ramp_duration: 2s, hold: 400ms, confirm: 0s, sample: 200ms, window: 200ms"
-    quick = f"plan: {{warmup: 10kpps:400ms, {times}}}"
-    folder_with(tmp_path, two=f"duts: [mine]\nmodes: [64b, imix]\ndirections: [bidir]\n{quick}\n")
-    with fake_server() as server:
-        done = trexbench(tmp_path, "suite", "run", "two", *server.options)
-    assert done.returncode == 0, done.stderr
-    (night,) = load_nights(tmp_path / "results", pytest.fail)
-    assert [cell.state for cell in night.cells] == [CellState.DONE] * 2 and night.simulated is False
-    with fake_server() as server:
-        gone = server.options
-    away = trexbench(tmp_path, "suite", "run", "two", *gone, "--retry-after", "100ms")
-    assert away.returncode == 5
-    night = load_nights(tmp_path / "results", pytest.fail)[-1]
-    assert night.error is not None and [len(cell.attempts) for cell in night.cells] == [2, 2]
 
 
 KILLS = scaled(20, 5)

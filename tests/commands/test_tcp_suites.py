@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from tools import succeed, trexbench
 
-SUITE = "method: tcp\ntcp: {time: 10s, ping: 2}\nduts: [raspberry-pi]\n"
-
 
 @pytest.mark.parametrize(
     ("name", "cells"), [("raspberry-pi-2015", 24), pytest.param("home-routers-2022", 16, marks=pytest.mark.nightly)]
@@ -54,33 +52,6 @@ def test_a_tunnels_rates_beside_the_documents(tmp_path: Path) -> None:
     words = [line.replace(">= ", "").split() for line in shown.stdout.splitlines() if line.startswith("vpn-i5")][:12]
     limits = [line[6] for line in words]
     assert (limits.count("link"), limits.count("endpoint-cpu"), limits.count("unknown")) == (7, 2, 3)
-
-
-def test_pinned_and_unpinned_are_cells_of_one_suite(tmp_path: Path) -> None:
-    modes = "modes: [forward-ipv4, forward-ipv4-pinned]\n"
-    (tmp_path / "mine.yaml").write_text(SUITE + modes)
-    done = trexbench(tmp_path, "suite", "run", "mine.yaml", "--sim", "--json")
-    paths = [one["attempts"][0]["path"] for one in json.loads(done.stdout)["cells"]]
-    plans = [json.loads((tmp_path / "results" / path).read_text())["plan"]["pinned"] for path in paths]
-    assert plans == [False, True]
-    (tmp_path / "all.yaml").write_text(SUITE.replace("ping: 2", "ping: 2, pin: true") + modes)
-    planned = trexbench(tmp_path, "suite", "run", "all.yaml", "--sim", "--json")
-    assert [one["mode"] for one in json.loads(planned.stdout)["cells"]] == ["forward-ipv4-pinned"]
-
-
-def test_what_is_not_monitored_says_nothing_of_the_dut(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(f"{SUITE}modes: [forward-ipv4-unmonitored, forward-ipv4]\n")
-    done = trexbench(tmp_path, "suite", "run", "mine.yaml", "--sim", "--json")
-    assert [one["state"] for one in json.loads(done.stdout)["cells"]] == ["done", "done"]
-    unmonitored, monitored = (line for line in done.stderr.splitlines() if line.startswith("  forward"))
-    assert ">=" in unmonitored and ">=" not in monitored
-
-
-def test_a_suite_on_another_dut(tmp_path: Path) -> None:
-    planned = trexbench(tmp_path, "suite", "plan", "raspberry-pi-2015", "--dut", "lab-linux", "--json")
-    cells = json.loads(planned.stdout)["cells"]
-    assert len(cells) == 12 and {one["dut"] for one in cells} == {"lab-linux"}
-    assert [one["variant"] for one in cells] == [None] * 8 + ["firewall"] * 4
 
 
 def test_a_table_needs_a_night(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from effort import NIGHTLY
 from tools import document, succeed
 
 SHORT = ("--sim", "--speedup", "5000", "--ramp-duration", "60", "--hold", "10", "--confirm", "10", "-q", "--no-picture")
@@ -27,32 +26,6 @@ def test_the_articles_open_question_is_answered(tmp_path: Path) -> None:
     hold = found["efficiency"][0]
     assert hold["vectors_per_call"] == pytest.approx(256, rel=0.01)
     assert hold["effective_hz"] == pytest.approx(hold["clock_hz"], rel=0.02)
-
-
-@pytest.mark.parametrize("dut", ["netgate-pfsense", *(["netgate-linux", "lab-linux"] if NIGHTLY else [])])
-def test_a_kernel_pays_with_its_cpus(tmp_path: Path, dut: str) -> None:
-    done = succeed(tmp_path, "ramp", "--dut", dut, "--mode", "64b", *SHORT)
-    found = document(tmp_path)
-    hold = found["efficiency"][0]
-    spent = sum(one["busy"] * one["clock_hz"] for one in hold["cpus"])
-    assert hold["cycles_per_packet"] == pytest.approx(spent / hold["forwarded_pps"])
-    assert "cycles/packet" in done.stdout and "from CPU time x clock" in " ".join(done.stdout.split())
-    assert found["losses"]["places"][0]["counter"] == "rx-miss"
-    assert succeed(tmp_path, "results", "show").stdout == done.stdout, "a stored run says the same again"
-
-
-def test_looks_during_the_ramp_and_none_at_all(tmp_path: Path) -> None:
-    for mode, moments in (("ramp", {"start", "begin", "end", "tick", "finish"}), ("off", set())):
-        folder = tmp_path / mode
-        folder.mkdir()
-        succeed(folder, "ramp", "--dut", "netgate-vpp", "--mode", "64b", *SHORT, "--telemetry", mode)
-        found = document(folder)
-        assert {one["moment"] for one in found["telemetry"]["readings"]} == moments
-        assert found["telemetry"]["mode"] == mode
-        costs = [one for one in found["efficiency"] if one["phase"] == "ramp"]
-        assert (len(costs) > 5) is (mode == "ramp")
-        cycles = [one["cycles_per_packet"] for one in costs]
-        assert not cycles or cycles[0] > 1.5 * cycles[-1]  # vectors fill with the load
 
 
 def test_the_seeds_interlude(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tools import ROOT, document, fake_server, succeed, trexbench
+from tools import document, fake_server, succeed, trexbench
 
 NONE = """\
 driver: none
@@ -53,18 +53,3 @@ def test_the_dut_verbs_say_that_there_is_nothing(tmp_path: Path, box: str) -> No
     assert said("revert", box) == "nothing to revert\n"
     assert "transport   none: it is configured by hand" in said("show", box)
     assert not (tmp_path / "state").exists()
-
-
-def test_check_tells_everything_at_once(tmp_path: Path) -> None:
-    (tmp_path / "good.yaml").write_text(NONE)
-    (tmp_path / "bad.yaml").write_text("driver: linux\nspede: 1\nports: [{tester: x}, {tester: 1}]\n")
-    done = trexbench(tmp_path, "dut", "check", "good.yaml", "bad.yaml")
-    assert done.returncode == 2
-    lines = done.stdout.splitlines()
-    assert lines[0] == "good.yaml: nothing is wrong" and len(lines) == 4
-    assert [line.partition(" ")[0] for line in lines[1:]] == ["bad.yaml:2:", "bad.yaml:1:", "bad.yaml:3:"]
-    ramp = trexbench(tmp_path, "ramp", "--dut", "bad.yaml", "--mode", "imix", "--sim")
-    assert ramp.returncode == 2 and ramp.stderr.count("\n") == 1
-    assert ramp.stderr.endswith("(and 2 more, see: trexbench dut check bad.yaml)\n")
-    shipped = succeed(ROOT, "dut", "check")
-    assert shipped.stdout.count("nothing is wrong") >= 5

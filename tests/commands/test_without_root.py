@@ -19,7 +19,7 @@ PLAN = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with fake_server(ports=4) as running:
+    with fake_server() as running:
         yield running
 
 
@@ -52,28 +52,15 @@ def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, s
     assert "Traceback" not in done.stderr
 
 
-def test_four_ports_are_two_pairs(tmp_path: Path, server: Server, short: Options) -> None:
-    done = succeed(
-        tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ports", "0,1,2,3", "--bidir", "--json", "-q",
-        "--no-picture", *short, *server.options,
-    )  # fmt: skip
-    verdicts = json.loads(done.stdout)["analysis"]
-    assert [verdict["direction"] for verdict in verdicts] == ["0->1", "2->3", "1->0", "3->2"]
-    assert {verdict["limit"] for verdict in verdicts} == {"none"}, "each one's frames arrive at its partner"
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_run_and_keeps_what_was_measured(
-    tmp_path: Path, server: Server, short: Options, number: signal.Signals, code: int
-) -> None:
+def test_ctrl_c_ends_the_run_and_keeps_what_was_measured(tmp_path: Path, server: Server, short: Options) -> None:
     run = begin(
         tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--ramp-duration", "60", "--no-picture",
         *short, *server.options,
     )  # fmt: skip
     await_line(run, "ramp", "asked")
-    os.kill(run.pid, number)
+    os.kill(run.pid, signal.SIGINT)
     output, _ = run.communicate(timeout=60)
-    assert run.returncode == code
+    assert run.returncode == 130
     document = json.loads(documents(tmp_path)[0].read_text())
     assert document["status"] == "incomplete" and "interrupted" in document["reason"]
     assert any(sample["phase"] == "ramp" for sample in document["samples"])
@@ -104,22 +91,3 @@ def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server,
     _, said = run.communicate(timeout=60)
     assert run.returncode == 5
     assert "taken" in said or "not owned" in said
-
-
-def test_profile_verbs(tmp_path: Path) -> None:
-    listed = succeed(tmp_path, "lab", "profile", "list")
-    assert "3.288 Mpps" in listed.stdout and "14.88 Mpps" in listed.stdout and "251" in listed.stdout
-    shown = succeed(tmp_path, "lab", "profile", "show", "1flow-64b", "--port", "1")
-    assert "Ethernet / IP / UDP / Raw, 48.0.0.1 to 16.0.0.1" in shown.stdout, shown.stdout
-    dumped = trexbench(tmp_path, "lab", "profile", "show", "1flow-64b", "--port", "1", "--packets")
-    assert "src       = 48.0.0.1" in dumped.stdout, dumped.stdout
-    succeed(tmp_path, "lab", "profile", "pcap", "64b", "-o", "64b.pcap", "--count", "300")
-    assert (tmp_path / "64b.pcap").stat().st_size == 24 + 300 * (16 + 60)
-
-
-def test_dut_verbs(tmp_path: Path) -> None:
-    listed = trexbench(tmp_path, "dut", "list")
-    names = sorted(path.stem for path in (ROOT / "dut_configs").glob("*.yaml"))
-    assert [line.split()[0] for line in listed.stdout.splitlines()[1:]] == names and "invalid" not in listed.stdout
-    shown = trexbench(tmp_path, "dut", "show", "netgate-pfsense")
-    assert "100.65.1.1/24" in shown.stdout and "ssh to netgate" in shown.stdout

@@ -45,7 +45,7 @@ def is_silent(lab: RunningLab) -> bool:
     return arrived(lab) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_frame_after_the_servers_end(number: signal.Signals) -> None:
     config = load_dut("lab-linux").with_lab_prefix(f"tbs{os.getpid()}")
     spec = replace(LabSpec.from_config(config), speed_bps=None)

@@ -84,11 +84,10 @@ def run_in_guest(
     folder: Path,
     timeout_s: float = 300.0,
     environment: Mapping[str, str] | None = None,
-    memory_mib: int = 1536,
     hardware: Sequence[str] = (),
 ) -> InGuest:
     """Boot, run the command in a copy of the folder, bring the folder back, and end; see run_all_in_guest."""
-    (done,) = run_all_in_guest([argv], folder, timeout_s, environment, memory_mib, hardware)
+    (done,) = run_all_in_guest([argv], folder, timeout_s, environment, hardware)
     return done
 
 
@@ -97,7 +96,6 @@ def run_all_in_guest(
     folder: Path,
     timeout_s: float = 300.0,
     environment: Mapping[str, str] | None = None,
-    memory_mib: int = 1536,
     hardware: Sequence[str] = (),
 ) -> list[InGuest]:
     """Commands one after the other in one guest, as far as each ends with 0. hardware: QEMU's words for more of it.
@@ -116,7 +114,7 @@ def run_all_in_guest(
         initrd.write_bytes(_initrd(modules))
         with console.open("wb") as log:
             qemu = subprocess.Popen(
-                [*_qemu(kernel, initrd, shared, memory_mib), *hardware],
+                [*_qemu(kernel, initrd, shared), *hardware],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_parent,
             )  # fmt: skip
             try:
@@ -155,11 +153,11 @@ def python_in_guest(
     return done or [first]
 
 
-def _qemu(kernel: Path, initrd: Path, shared: Path, memory_mib: int) -> list[str]:
+def _qemu(kernel: Path, initrd: Path, shared: Path) -> list[str]:
     alone = ["-nodefaults", "-nographic", "-no-reboot", "-no-user-config", "-nic", "none", "-serial", "stdio"]
     share = "security_model=none,multidevs=remap"
     return [
-        QEMU, "-accel", "tcg,thread=multi", "-cpu", "Nehalem", "-smp", "2", "-m", str(memory_mib), *alone,
+        QEMU, "-accel", "tcg,thread=multi", "-cpu", "Nehalem", "-smp", "2", "-m", "1536", *alone,
         "-kernel", str(kernel), "-initrd", str(initrd), "-append", _WORDS.format(khz=_tsc_khz()),
         "-virtfs", f"local,path=/,mount_tag=root,readonly=on,{share}",
         "-virtfs", f"local,path={str(shared).replace(',', ',,')},mount_tag=shared,{share}",

@@ -62,10 +62,6 @@ class Sshd:
         kind, key = (self.folder / f"{host_key}.pub").read_text().split()[:2]
         (self.folder / "known_hosts").write_text(f"[{self.address}]:{self.port} {kind} {key}\n")
 
-    def accept(self, user_key: str = "user") -> None:
-        """This key, and no other, may log in."""
-        shutil.copy(self.folder / f"{user_key}.pub", self.folder / "authorized_keys")
-
 
 @contextmanager
 def running_sshd(
@@ -81,7 +77,7 @@ def running_sshd(
     # Not below pytest's directory: the path of a socket has 107 bytes, and the client's lies here too.
     with tempfile.TemporaryDirectory(prefix="tbx-sshd-") as name:
         folder = Path(name)
-        for key in ("host", "other_host", "user", "other_user"):
+        for key in ("host", "other_host", "user"):
             argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, timeout=30)
         port = free_port()
@@ -93,7 +89,7 @@ def running_sshd(
         process = subprocess.Popen([*inside, *argv], stdin=subprocess.DEVNULL)
         server = Sshd(folder, port, process, address)
         server.trust()
-        server.accept()
+        shutil.copy(folder / "user.pub", folder / "authorized_keys")
         try:
             eventually(lambda: "Server listening" in server.log, "sshd listens")
             yield server

@@ -243,13 +243,9 @@ def test_a_circle_is_found() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "words"),
     [
-        ("core/load/plan.py", "from ..verdict.analysis import analyse", "core/load may not import core/verdict"),
         ("core/load/plan.py", "from ..strategy import ramp", "core/load may not import core/strategy/ramp"),
-        ("core/load/plan.py", "import trexbench.core.strategy.ramp", "core/load may not import core/strategy/ramp"),
         ("core/units.py", "def f():\n    from ..session.loop import run", "core/units may not import session/loop"),
         ("core/units.py", "import time", "core is pure, time is not"),
-        ("core/load/plan.py", "from os import path", "core is pure, os is not"),
-        ("session/loop.py", "from ..cli import main", "session may not import cli/main"),
         ("generator/trex/watchdog.py", "from . import client", "watchdog may not import generator/trex/client"),
         ("report/run/text.py", "if True:\n    import matplotlib.pyplot", "report/run may not import matplotlib"),
         ("suite/jobs.py", 'ARGV = ["-m", "trexbench.cli"]', "suite may not import cli"),
