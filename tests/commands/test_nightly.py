@@ -10,8 +10,8 @@ import pytest
 from tools import ROOT, folder_with, succeed, trexbench
 
 from suites import TWO, chat, without_twin
-from trexbench.core.errors import BenchError, ConfigError
-from trexbench.core.history.night import CellState, Night
+from trexbench.core.errors import ConfigError
+from trexbench.core.history.night import CellState
 from trexbench.results.nights import load_nights
 from trexbench.session.keep import Output
 from trexbench.session.options import Setup
@@ -128,22 +128,6 @@ def test_where_no_night_can_be_kept_the_webhook_is_told(tmp_path: Path, monkeypa
         done = trexbench(tmp_path, "nightly", "tiny", "--sim", "-q")
     assert done.returncode == 9 and "results/nights cannot be written" in done.stderr
     assert len(told) == 1 and "results/nights cannot be written" in told[0]["text"]
-
-
-def test_a_night_that_its_fleet_breaks_off_is_reported_to_the_webhook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lost(*_: object) -> Night:
-        raise BenchError("the fleet's scheduler was lost")
-
-    folder_with(tmp_path, tiny=TWO)
-    monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path / "suites"))
-    options = NightOptions(tmp_path / "results", Setup(sim=True), Output(), lambda _: None, by_fleet=lost)
-    with chat() as (url, told):
-        monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
-        with pytest.raises(BenchError, match="scheduler was lost"):
-            Nightly("tiny", options).run()
-    assert len(told) == 1 and "the fleet's scheduler was lost" in told[0]["text"]
 
 
 @pytest.mark.parametrize(

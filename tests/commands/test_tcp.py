@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
-import time
 from pathlib import Path
 
 import pytest
-from tools import begin, document, succeed, trexbench
-
-from trexbench.results.store import load_tcp
+from tools import document, succeed, trexbench
 
 SIM = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "10000", "--time", "4s", "--no-picture", "-q")
 QUIET = (*SIM, "--ping", "0")
@@ -25,24 +21,6 @@ def test_a_simulated_run_says_so_and_can_be_asked_for_again(tmp_path: Path) -> N
         assert "raspberry-pi" in succeed(tmp_path, *command).stdout
     found = succeed(tmp_path, "results", "list", "--label", "night-1")
     assert Path(path).name in found.stdout, found.stderr
-
-
-def test_ctrl_c_keeps_what_was_measured_and_a_second_ends_what_is_only_drawn(tmp_path: Path) -> None:
-    arguments = ("tcp", "--dut", "raspberry-pi", "--sim", "--speedup", "2", "--time", "3s", "--ping", "0", "-q")
-    with begin(tmp_path, *arguments) as running:
-        deadline = time.monotonic() + 40
-        while not any(load_tcp(one).legs for one in tmp_path.glob("results/*/*/*.json")):
-            assert time.monotonic() < deadline and running.poll() is None
-            time.sleep(0.05)
-        running.send_signal(signal.SIGINT)
-        assert running.stderr is not None and running.stderr.readline().startswith("result ")
-        while running.poll() is None:  # more than once: the first may come before the drawing has begun
-            running.send_signal(signal.SIGINT)
-            time.sleep(0.1)
-    assert running.returncode in (130, -signal.SIGINT)  # the last: Python no longer handles signals at its end
-    assert not list(tmp_path.glob("results/*/*/*.png"))
-    kept = document(tmp_path)
-    assert kept["status"] == "incomplete" and len(kept["legs"]) == 1
 
 
 def test_json_is_the_document_without_its_readings(tmp_path: Path) -> None:

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from endpoints import payload, run
 
-from trexbench.core.errors import DutError
 from trexbench.core.tcp.plan import HostReading, Way
 from trexbench.endpoint import Embedded, Iperf3, TcpEngine
-from trexbench.endpoint.engines import READY_S, LegPart
+from trexbench.endpoint.engines import LegPart
 from trexbench.endpoint.hosts import Agent
 
 INSTALLED = shutil.which("iperf3")
@@ -134,24 +130,3 @@ def test_as_many_streams_as_iperf3_has_at_once(embedded_first: bool) -> None:
     assert found.error is None
     for readings in (found.client, found.server):
         assert len(readings[-1].streams) == 128 and all(one.payload_bytes for one in readings[-1].streams)
-
-
-@dataclass(frozen=True)
-class AsksForPassword(Iperf3):
-    folder: Path = Path()
-
-    def options(self, part: LegPart) -> Mapping[str, Any]:
-        told = super().options(part)
-        own = ["--rsa-private-key-path", f"{self.folder}/key", "--authorized-users-path", f"{self.folder}/users"]
-        return {**told, "argv": [*told["argv"], *own]}
-
-
-@pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl, for a server's key")
-@pytest.mark.parametrize("client", [Embedded(), Iperf3()], ids=lambda one: one.name)
-def test_a_server_that_asks_for_a_password_is_named_at_once(client: TcpEngine, tmp_path: Path) -> None:
-    subprocess.run(("openssl", "genrsa", "-out", tmp_path / "key", "2048"), check=True, capture_output=True)
-    (tmp_path / "users").write_text(f"somebody,{'0' * 64}\n")
-    begun = time.monotonic()
-    with pytest.raises(DutError, match=r"^client .*(password|authorization).*: start .* --authorized-users-path"):
-        run((client, AsksForPassword(PROGRAMS[0], tmp_path)))
-    assert time.monotonic() - begun < READY_S, "the server waits for another client, for which nobody waits"
