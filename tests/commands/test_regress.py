@@ -140,7 +140,7 @@ def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
     assert len(load_nights(here / "results", pytest.fail)) == 14
     (notes / "0.json").unlink()
     known = succeed(here, *tonight, "2026-11-23")
-    assert "pruned   72 files" in known.stderr, "each night's runs, their pictures, and its page"
+    assert "pruned   48 files" in known.stderr, "each night's runs, its record and its page"
     pages = sorted(path.name for path in (here / "results").glob("report-*.html"))
     assert pages == [f"report-2026-11-{day}-two.html" for day in (21, 23)], "that of the 22nd could not be judged"
     nights = load_nights(here / "results", pytest.fail)

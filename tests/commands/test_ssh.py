@@ -89,13 +89,6 @@ def test_runs_argv_word_for_word(shared: SshTransport) -> None:
     assert shared.place == "dut"
 
 
-def test_feeds_input_and_nothing_where_there_is_none(shared: SshTransport) -> None:
-    text = "line\n" * 100_000
-    assert shared.run(["cat"], 20, text).stdout == text
-    assert shared.run(["cat"], 20).stdout == ""
-    assert shared.run(["true"], 20, text).returncode == 0, "a command need not read what it is fed"
-
-
 @pytest.mark.parametrize("code", [1, 127, 255])
 def test_exit_codes_are_the_commands_own(shared: SshTransport, code: int) -> None:
     done = shared.run(["sh", "-c", f"echo out; echo err >&2; exit {code}"], 20)

@@ -128,14 +128,6 @@ def factor(client: Any) -> float:
     return float(reply.data()["multiplier"])
 
 
-def divides_a_total(api: Any, client: Any, target: Target) -> None:
-    client.reset(ports=PAIR)
-    client.add_streams(continuous(api, pps=10), ports=PAIR)
-    client.start(ports=PAIR, mult="1kpps", total=True, duration=30)
-    assert factor(client) * 10 == pytest.approx(500, rel=1e-6)
-    client.stop(ports=PAIR)
-
-
 def refuses_what_trex_refuses(api: Any, client: Any, target: Target) -> None:
     client.reset(ports=PAIR)
     refused(api, lambda: client.start(ports=[0], mult="1kpps"), "profile [_] does not exist in the port [0]")
@@ -196,19 +188,6 @@ def keeps_streams(api: Any, client: Any, target: Target) -> None:
         assert set(other.ports[0].streams) == {ids[1]}
         other.remove_all_streams(ports=[0])
         other.release(ports=[0])
-
-
-def configures_ports(api: Any, client: Any, target: Target) -> None:
-    client.reset(ports=PAIR)
-    client.set_port_attr(ports=[0], promiscuous=True)
-    assert client.get_port_attr(0)["prom"] == "on"
-    client.set_port_attr(ports=[0], promiscuous=False)
-    client.set_service_mode(ports=[0], enabled=True)
-    assert client.ports[0].is_service_mode_on()
-    if not target.real:  # whose addresses others may need
-        client.set_l2_mode(0, "02:00:00:00:01:01")
-        assert client.get_port_attr(0)["dest"] == "02:00:00:00:01:01"
-    client.set_service_mode(ports=[0], enabled=False)
 
 
 def survives_a_reset(api: Any, client: Any, target: Target) -> None:
@@ -304,7 +283,6 @@ SCENARIOS: list[Scenario] = [
     owns_and_shares,
     sends_for_a_while,
     multiplies,
-    divides_a_total,
     refuses_what_trex_refuses,
     pauses_and_resumes,
     bursts_end_by_themselves,
@@ -312,7 +290,6 @@ SCENARIOS: list[Scenario] = [
     counts_streams,
     keeps_streams,
     survives_a_reset,
-    configures_ports,
 ]
 
 

@@ -98,19 +98,18 @@ def files() -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in Path("/etc/ppp").rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("method", ["chap", "pap"])
-def test_a_session_carries_tcp_and_leaves_nothing(wire: None, method: str) -> None:
+def test_a_session_carries_tcp_and_leaves_nothing(wire: None) -> None:
     before = files()
     with server(ipv6=[OWN6, PEER6]) as one:
-        with client(ipv6=[PEER6, OWN6], auth=[method]) as other:
+        with client(ipv6=[PEER6, OWN6], auth=["pap"]) as other:
             there, here = other.wait_up(60), one.wait_up(60)
             for role in NAMES:
                 for pid in processes(NAMES[role]):
                     assert b"s3cret" not in told_to(pid), "arguments and environment"
             assert files() == before, "the hosts' own secrets are neither read nor changed"
             assert {ip("netns", "exec", name, "sysctl", "-n", DEFAULT6) for name in NAMES.values()} == {"1\n"}
-            assert (there["own"], there["peer"], there["mtu"], there["auth"]) == (PEER, OWN, 1492, method)
-            assert here["user"] == "router" and here["auth"] == method
+            assert (there["own"], there["peer"], there["mtu"], there["auth"]) == (PEER, OWN, 1492, "pap")
+            assert here["user"] == "router" and here["auth"] == "pap"
             assert pings(OWN) and pings(OWN6)
             for version in (4, 6):
                 found = run(None, version=version, client=host("client"), server=host("server"), time_s=0.5)
@@ -156,13 +155,6 @@ def test_a_killed_end_takes_pppd_with_it(wire: None, role: str) -> None:
         kill(role, signal.SIGKILL, b"trexbench-pppoe")
         hear_until_down(other if role == "server" else one, 60)
         eventually(lambda: not processes(NAMES[role]), "its pppd has ended", 30)
-
-
-def test_an_end_that_is_ended_says_so(wire: None) -> None:
-    with session() as (_, other):
-        kill("server", signal.SIGTERM, b"trexbench-pppoe")
-        hear_until_down(other, 30)
-        assert other.down[0].startswith(("Modem hangup", "LCP terminated by peer"))
 
 
 def test_an_interface_that_is_not_there(wire: None) -> None:

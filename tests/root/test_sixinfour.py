@@ -7,26 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import struct
 import subprocess
-import threading
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from labs import document, lab_up, write_lab
-from tools import trexbench
+from labs import lab_up, write_lab
 
-from trexbench.config.lab import LabEndpoints
 from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig
 from trexbench.core.tcp.plan import Leg, TcpPlan, Way
 from trexbench.dut.apply import revert
 from trexbench.dut.tcp_hosts import router_wanted
-from trexbench.lab import net
 from trexbench.session.dut import connect_dut
 from trexbench.session.process import RunClock
 from trexbench.session.tcp.bench import HostsBench
@@ -77,45 +69,6 @@ def state(name: str) -> str:
     return "\n".join(line for line in seen.splitlines() if "fe80" not in line)
 
 
-class Wire:
-    """Counts what leaves and arrives at an interface by kind: ``IPv6``, ``IPv4``, and ``6in4`` of it."""
-
-    def __init__(self, space: str, interface: str) -> None:
-        with net.inside(space):
-            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-            self._socket.bind((interface, 3))
-        self._socket.settimeout(0.2)
-        self.seen: Counter[str] = Counter()
-        self.outer: set[tuple[str, str, int]] = set()
-        self.sums: set[int] = set()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._count, daemon=True)
-
-    def __enter__(self) -> Wire:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        self._socket.close()
-
-    def _count(self) -> None:
-        while not self._over.is_set():
-            try:
-                frame = self._socket.recv(128)
-            except TimeoutError:
-                continue
-            kind, header = int.from_bytes(frame[12:14], "big"), frame[14:34]
-            if kind == 0x86DD and frame[38] != 0xFF and frame[22:24] != b"\xfe\x80":
-                self.seen["IPv6"] += 1
-            elif kind == 0x0800 and header[9] == 41:
-                self.seen["6in4"] += 1
-                self.outer.add((socket.inet_ntoa(header[12:16]), socket.inet_ntoa(header[16:20]), header[8]))
-                total = sum(struct.unpack("!10H", header))
-                self.sums.add((total & 0xFFFF) + (total >> 16))
-
-
 def test_it_is_set_once_and_leaves_nothing(config: DutConfig) -> None:
     """Applied twice changes nothing; without it everything is as it would be had it never been there; then reverted.
 
@@ -146,36 +99,6 @@ def test_it_is_set_once_and_leaves_nothing(config: DutConfig) -> None:
     assert not journal.entries()
 
 
-@pytest.mark.parametrize(
-    "offloads", ["full", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("mtu", "packet"))]
-)
-def test_all_of_ipv6_is_protocol_41_between_router_and_server(config: DutConfig, offloads: str) -> None:
-    """Frames of all sizes, both ways; the path is proved; the ends are read back."""
-    prefix = PREFIX
-    if offloads != "full":  # a lab of its own
-        prefix = f"{PREFIX}o"
-        config = config.with_lab_prefix(prefix)
-        assert config.lab is not None
-        config = replace(config, lab=replace(config.lab, endpoints=LabEndpoints(offloads)))
-    with open_endpoints(config, "test") as found:
-        ways = prove_path(found, (4, 6))
-        assert [(one.version, one.ttl) for one in ways] == [(4, 63), (4, 63), (6, 63), (6, 63)]
-        assert found.attestation.facts["tunnel"] and found.server.attestation.facts["tunnel"]
-        bench = HostsBench(found, Buffers(found.hosts), RunClock())
-        assert bench.setup.tunnel == "6in4" and bench.setup.tunnel_by == "sit"
-        with Wire(f"{prefix}-server", "s0") as server, Wire(f"{prefix}-client", "c0") as client:
-            for way in (Way.FORWARD, Way.REVERSE):
-                leg = Leg(way, 6)
-                read = bench.flow(leg, TcpPlan((leg,), time_s=1, interval_s=0.5), lambda *_: None, None)
-                assert read.error is None and read.server[-1].streams[0].payload_bytes > 1e5
-                segments = {one.info["snd_mss"] for end in (read.client, read.server) for one in end[-1].streams}
-                assert segments <= {1408, 1420}
-        assert server.seen["6in4"] > 50 and server.seen["IPv6"] == 0
-        assert client.seen["6in4"] == 0 and client.seen["IPv6"] > 50
-        assert server.outer == {("100.66.2.1", "100.66.2.2", 255), ("100.66.2.2", "100.66.2.1", 255)}
-        assert server.sums <= {0xFFFF}
-
-
 def test_the_firewall_of_the_document_sees_the_inner_packets(config: DutConfig) -> None:
     """IPv6 from the client's network passes FORWARD by its own rule; the server opens no connection to the client."""
     with open_endpoints(config.with_variant("firewall").with_tunnel("6in4"), "test") as found:
@@ -194,12 +117,3 @@ def test_the_firewall_of_the_document_sees_the_inner_packets(config: DutConfig) 
         ]
         opened = [packets for chain, rule, packets in counted if chain == "forward" and "fd2b:656a" in rule]
         assert opened and opened[0] > 0
-
-
-SHORT = ("--ip", "6", "--forward", "--time", "1s", "--interval", "500ms", "--ping", "0", "--no-picture")
-
-
-def test_the_command_says_which_way_it_went(place: Path) -> None:
-    done = trexbench(place, "tcp", "--dut", "./own.yaml", *SHORT, "--tunnel", "6in4")
-    assert done.returncode == 0, done.stderr
-    assert document(place)["setup"]["tunnel"] == "6in4" and "tunnel  6in4 between DUT and server, by sit" in done.stdout
