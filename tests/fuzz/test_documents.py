@@ -13,7 +13,7 @@ import pytest
 from bdp_runs import swept
 from documents import to_document
 from effort import scaled
-from mutate import LEAVES, ODD, mutate, places
+from mutate import LEAVES, ODD, mutate
 from runs import World, make_plan, make_result
 from seen import run_of, vpp
 from tcp_runs import make_tcp_result
@@ -78,22 +78,3 @@ def test_a_damaged_document_stops_nothing(kind: str, tmp_path: Path) -> None:
         if kind in ("packets", "telemetry"):
             _check(file, "export", "--loadtest", "-o", tmp_path / "series.json")
     assert _said("results", "show", sound)[0] == 0
-
-
-@pytest.mark.parametrize("kind", DOCUMENTS)
-def test_half_a_character_in_any_text_stops_nothing(kind: str, tmp_path: Path) -> None:
-    """Each text of the document, one file each; of readings the first are enough."""
-    folder = tmp_path / "2026-11-20" / "box"
-    folder.mkdir(parents=True)
-    for number, place in enumerate(places(DOCUMENTS[kind])):
-        document = json.loads(TEXTS[kind])
-        holder = document
-        for key in place[:-1]:
-            holder = holder[key]
-        if isinstance(holder[place[-1]], str) and not any(isinstance(key, int) and key > 0 for key in place):
-            holder[place[-1]] += "\ud800"
-            file = folder / f"{120000 + number}-x-uni.json"
-            file.write_text(json.dumps(document))
-            _check(file, "show")
-    code, text = _said("results", "list", "--results", tmp_path)
-    assert code == 0, text[-500:]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openwrt import in_lab
 from packet_lab import namespaces, plan
 from routed import routed
 from tools import TREXBENCH, environment, folder_with, succeed, trexbench
@@ -23,11 +22,10 @@ NETNS = "transport: {type: netns}"
 KINDS = {
     "four": routed(NETNS, ports=4) + f"speed: 1gbit\nlab: {{prefix: {PREFIX}}}\n",
     "fast": routed(NETNS) + f"speed: 100gbit\nlab: {{prefix: {PREFIX}, mtu: 3400}}\n",
-    "commands": in_lab(PREFIX),
 }
 BARE = "driver: none\nspeed: 1gbit\nports: [{tester: 0}, {tester: 1}]\n"
 FRAMES = {"fast": 3400}
-LINE_RATES_BPS = {"four": 1e9, "fast": 100e9, "commands": 1e9, "bare": 1e9}
+LINE_RATES_BPS = {"four": 1e9, "fast": 100e9, "bare": 1e9}
 SUITES = ["ramps", pytest.param("searches", marks=pytest.mark.nightly)]
 
 

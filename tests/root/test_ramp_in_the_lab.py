@@ -123,6 +123,7 @@ def test_nothing_comes_back_without_a_route(tmp_path: Path, up: Path) -> None:
     assert "nothing came back on port 1" in done.stderr and "missing route" in done.stderr
 
 
+@pytest.mark.nightly
 def test_doctor_examines_a_lab_that_is_up_and_one_that_is_down(tmp_path: Path, up: Path) -> None:
     write_lab(tmp_path / "other.yaml", OWN)
     down = succeed(tmp_path, "doctor", "--dut", "other.yaml")
