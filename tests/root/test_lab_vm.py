@@ -215,7 +215,8 @@ def menu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return with_menu(image.initrd_file(), PASSWORD, tmp_path_factory.mktemp("menu") / "initrd")
 
 
-@pytest.mark.parametrize("kind", ["raw", pytest.param("qcow2", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["raw", "qcow2"])
 def test_a_disk_that_asks_for_a_login_is_measured_and_not_written(
     tmp_path: Path, menu: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

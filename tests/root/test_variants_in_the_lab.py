@@ -26,9 +26,7 @@ from trexbench.transport import open_transport
 PREFIX = f"tbva{os.getpid()}"
 VARIANTS = """
 variants:
-  stateless: {firewall: stateless}
   stateful: {firewall: stateful}
-  nat: {nat: true}
   both: {firewall: stateful, nat: true}
   document: {firewall: raspberry-pi-2015}
   tuned:
