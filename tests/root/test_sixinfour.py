@@ -1,4 +1,4 @@
-"""IPv6 in IPv4 between a lab's router and its server, on the wire, set and taken away again, by the kernel's sit.
+"""IPv6 in IPv4 between a lab's router and its server: set, seen by the firewall and taken away, by the kernel's sit.
 
 Skipped by a kernel without it; test_in_a_guest.py runs this file where there is one.
 """
