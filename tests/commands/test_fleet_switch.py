@@ -46,8 +46,8 @@ links:
   - [box:lan, sw1:p5, 101]
   - [box:wan, sw1:p6, 102]
 """
-TIMES = "warmup: 1kpps:400ms, sample: 200ms, window: 200ms, ramp_duration: 2s, hold: 400ms, confirm: 0s"
-QUICK = f"plan: {{ramp_to: 40%, {TIMES}}}"
+QUICK = "plan: {warmup: 1kpps:2s, sample: 500ms, ramp_to: 40%, ramp_duration: 4s, hold: 2s, confirm: 0s}"
+SHORT = "plan: {warmup: 10kpps:400ms, ramp_duration: 2s, hold: 400ms, confirm: 0s, sample: 200ms, window: 200ms}"
 SUITE = f"duts: [box]\nmodes: [64b]\ndirections: [uni, bidir]\n{QUICK}\n"
 DATE = "2026-11-21"
 
@@ -68,7 +68,7 @@ def states(table: Path) -> Iterator[tuple[str, dict[str, int]]]:
 
 def test_a_night_through_a_switch_joins_ports_for_each_cell(folder: Path) -> None:
     """The testers' servers move nothing, so that the switch is set as for a real DUT."""
-    table = folder / "table"
+    table = folder_with(folder, one=SUITE.replace(QUICK, SHORT)) / "table"
     with fake_server() as first, fake_server() as second, fleet_here(folder, WIRING + section_of(table)) as fleet:
         for name, server in (("t1", first), ("t2", second)):
             fleet.start_tester(name, words=server.where)
