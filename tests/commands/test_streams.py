@@ -132,7 +132,7 @@ def test_what_failed_keeps_its_exit_code(tmp_path: Path) -> None:
 
 def test_a_profile_that_ends_the_program_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)\n")
-    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--sim", "--profile", "exits.py", "-q")
+    done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--sim", "--profile", "./exits.py", "-q")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
     assert "profile exits.py ends the program (SystemExit(0))" in done.stderr
 
