@@ -155,9 +155,9 @@ class Server:
 
 
 @contextmanager
-def fake_server(*faults: str) -> Iterator[Server]:
+def fake_server(*faults: str, ports: int = 2) -> Iterator[Server]:
     """The embedded server with an engine that forwards perfectly and moves nothing, and fails in these ways."""
-    options = ["--ports", "2", "--rpc-port", "0", "--pub-port", "0", "--die-with-parent"]
+    options = ["--ports", str(ports), "--rpc-port", "0", "--pub-port", "0", "--die-with-parent"]
     with subprocess.Popen(
         [*FAKE_SERVER, *options, *(word for fault in faults for word in ("--fault", fault))],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
