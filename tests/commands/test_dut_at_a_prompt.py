@@ -112,7 +112,7 @@ def test_facts_and_counters_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> No
     assert not seen["before"]["missing"]
 
 
-QUICK = "--ramp-duration 2s --hold 1s --confirm 0s --warmup 1kpps:1s --sample 0.2s --no-picture"
+QUICK = "--ramp-duration 4s --hold 1s --confirm 0s --warmup 1kpps:1s --sample 0.5s --no-picture"
 
 
 def test_a_run_applies_reads_back_and_counts(tmp_path: Path, mikrotik: CliServer) -> None:
