@@ -57,7 +57,6 @@ OPTIONS = {
     "store": "--runs 400",
     "suite_overhead": "--cells 8",
     "tcp": "--repeats 3 --seconds 1",
-    "tcp_documents": "",
     "truth": "--runs 40",
     "verdicts": "",
     "vm_faults": "--faults 6",

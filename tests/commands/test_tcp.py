@@ -63,7 +63,7 @@ def test_before_and_after(tmp_path: Path) -> None:
     for words in (
         "SIMULATED",
         "BDP     25.0 MB",
-        "16.8 MB, as found (tcp_wmem of the client): window-limited: ",
+        "16.8 MB, as found (tcp_rmem of the server): window-limited: ",
         "50.0 MB, set: fills the line: ",
     ):
         assert words in done.stdout, done.stdout

@@ -45,7 +45,7 @@ def test_a_tunnels_rates_beside_the_documents(tmp_path: Path) -> None:
     assert "12 of 12 cells measured" in done.stderr, done.stderr
     shown = succeed(tmp_path, "suite", "table", "vpn-tunnel-2020")
     assert shown.stdout.startswith("*** SIMULATED"), shown.stderr
-    assert "12 of 12 published figures within 5 %" in shown.stdout
+    assert "11 of 12 published figures within 5 %" in shown.stdout, "all but that of pinned programs"
     assert "none of 40 published CPU figures was measured" in shown.stdout
     found = json.loads(trexbench(tmp_path, "suite", "table", "vpn-tunnel-2020", "--json").stdout)["cells"]
     assert not any("cpu" in one for one in found) and all(one["published_cpu"] for one in found)

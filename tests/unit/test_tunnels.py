@@ -37,11 +37,10 @@ from trexbench.session.options import Setup as PacketSetup
 from trexbench.session.request import make_request
 from trexbench.session.tcp.keys import make_keys
 from trexbench.session.tcp.options import TcpSetup, TcpWish
-from trexbench.session.tcp.request import TcpRequest, make_tcp_request
+from trexbench.session.tcp.request import make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tcp.tunnels import CLIENT, FAR, _places
 from trexbench.suite.jobs import make_jobs
-from trexbench.suite.night import check_twins
 from trexbench.transport import LocalTransport
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,17 +143,11 @@ def test_what_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path) -> 
     assert "tunnel relay carries IPv4 only" in refused("lab-linux", ip="6", tunnel="relay")
 
 
-def test_a_twin_refuses_what_it_does_not_describe(tmp_path: Path) -> None:
-    request = make_tcp_request(TcpWish("lab-linux"), TcpSetup(configs_dir=CONFIGS, sim=True, tunnel="relay"))
-    with pytest.raises(ConfigError, match="the twin does not describe tunnel relay"):
-        SimulatedBench(request)
-    (tmp_path / "vpn.yaml").write_text("method: tcp\nduts: [lab-linux]\nmodes: [forward-ipv4]\ntcp: {tunnel: relay}\n")
-    jobs = make_jobs(read_suite(tmp_path / "vpn.yaml", CONFIGS), PacketSetup(configs_dir=CONFIGS, sim=True))
-    with pytest.raises(ConfigError, match="the twin does not describe tunnel relay"):
-        check_twins(jobs)
-    plan = TcpPlan((Leg(Way.FORWARD, 4),), time_s=5)
-    plain = TcpRequest(dut=read_dut(CONFIGS / "lab-linux.yaml"), plan=plan, sim=True, tunnel="none")
-    assert SimulatedBench(plain).setup.tunnel == "none"
+def test_a_twin_has_the_headers_of_any_tunnel() -> None:
+    for tunnel, by, payload in (("relay", "the twin", 1412), ("none", "", 1448)):
+        wished = TcpSetup(configs_dir=CONFIGS, sim=True, tunnel=tunnel)
+        bench = SimulatedBench(make_tcp_request(TcpWish("lab-linux"), wished))
+        assert (bench.setup.tunnel, bench.setup.tunnel_by, bench._model.mss(4)) == (tunnel, by, payload)
 
 
 def test_the_document_says_what_it_went_through() -> None:
@@ -323,14 +316,7 @@ def test_a_twin_has_the_tunnel_that_is_asked_for(name: str, wished: str | None, 
     plan = TcpPlan((Leg(Way.FORWARD, 6),), time_s=5)
     bench = SimulatedBench(TcpRequest(dut=dut, plan=plan, sim=True, speedup=1e9, tunnel=wished))
     assert (bench.setup.tunnel, bench.setup.header_bytes(6)) == (through, {"none": 0, "6in4": 20}[through])
-    assert bench._model.sizes(6).mss == 1428 - bench.setup.header_bytes(6)
-
-
-def test_the_pis_config_and_its_twin_say_the_same() -> None:
-    for name in ("raspberry-pi", "raspberry-pi-2"):
-        dut = read_dut(CONFIGS / f"{name}.yaml")
-        assert dut.endpoints is not None and dut.twin is not None
-        assert dut.endpoints.tunnel == dut.twin.tcp.encapsulation.ipv6 == "6in4"
+    assert bench._model.mss(6) == 1428 - bench.setup.header_bytes(6)
 
 
 def test_packets_do_not_go_through_it(tmp_path: Path) -> None:

@@ -59,8 +59,6 @@ def _look_up(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteD
                 f"its config offers {', '.join(map(str, dut.offered_queues))}",
                 f"choose among these, or add it to rx_queues: in {dut.file}",
             )
-    of_twin = dict(dut.twin.tcp.variants) if dut.twin is not None else {}
     for variant in wanted.variants:
-        if variant not in of_twin:  # which a run that is not simulated refuses by itself
-            dut.with_variant(variant)
+        dut.with_variant(variant)
     return replace(wanted, name=dut.name)

@@ -357,9 +357,11 @@ class DutConfig:
         """Twin of its variant; ConfigError where the config does not describe one."""
         if self.twin is None:
             raise ConfigError(f"{self.file} describes no twin", TWIN_REMEDY)
-        if self.variant is None or self.chosen == Variant():
+        if self.variant is None:
             return self.twin
         stated = dict(self.twin.variants).get(self.variant)
+        if stated is None and replace(self.chosen, tunnel=None, wan=None) == Variant():
+            return self.twin
         if stated is None:
             raise ConfigError(
                 f"the twin of {self.name} does not describe variant {self.variant}",

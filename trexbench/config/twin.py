@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from ..core.errors import ConfigError
+from ..core.units import format_share, parse_duration
 from . import readers as r
-from .twin_tcp import TcpTwinSpec, noise_share, seconds
-from .variants import TwinVariant, twin_variants
+from .variants import VARIANT_NAME
 from .yamltree import Value
 
 TWIN_REMEDY = "add a twin: section, with workers, clock and cycles_per_packet at least; netgate-vpp's config has one"
@@ -19,7 +19,28 @@ RSS_KEYS = ("microsoft", "random")
 _KEY_DIGITS = (80, 104)
 """Number of hexadecimal digits of a 40-byte key, or of a 52-byte one as in NICs that hash IPv6 tunnels."""
 
+WAYS = ("forward", "reverse")
+_MICROSECONDS = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*us")
 _CYCLES, _AT_LEAST_ONE = r.number(0, 1e7), r.number(1, 1e7)
+
+
+@r.takes(**r.ONE_VALUE, title="a time")
+def seconds(value: Value) -> float:
+    """Read a duration of at most a second, which may be written in microseconds."""
+    raw = value.text()
+    match = _MICROSECONDS.fullmatch(raw.lower())
+    duration_s = float(match["number"]) * 1e-6 if match else parse_duration(raw)
+    if duration_s > 1:
+        raise ConfigError(f"{raw[:80]!r} is more than a second", "write it as 20us or 1.5ms")
+    return duration_s
+
+
+@r.takes(**r.ONE_VALUE, title="a share")
+def _noise(value: Value) -> float:
+    noise = r.share(value)
+    if noise > 0.2:
+        raise ConfigError(f"noise of {format_share(noise)}", "at most 20%: beyond it a worker's speed would reach zero")
+    return noise
 
 
 @r.takes(anyOf=[r.pps, {"type": "object"}])
@@ -107,6 +128,75 @@ class BusSpec:
 
 
 @dataclass(frozen=True)
+class PerWay:
+    """A quantity for each direction: forward, where the client sends, and reverse."""
+
+    forward: float
+    reverse: float
+
+
+@r.takes(anyOf=[r.speed, {"type": "object", "properties": dict.fromkeys(WAYS, r.speed), "required": WAYS}])
+def _speed_per_way(value: Value) -> PerWay:
+    """Read one speed for both directions, or ``{forward: ..., reverse: ...}``."""
+    if not isinstance(value.raw, Mapping):
+        return PerWay(*(r.speed(value),) * 2)
+    if {*value.raw} != {*WAYS}:
+        raise ConfigError("neither one value nor one per direction", "write {forward: ..., reverse: ...}")
+    return PerWay(*(value.at(way).read(r.speed) for way in WAYS))
+
+
+@dataclass(frozen=True)
+class CyclesSpec:
+    """Cycles that a packet of TCP's payload takes in the router, with its share of ACKs, by IP version."""
+
+    ipv4: Annotated[float | None, _AT_LEAST_ONE] = None  # None: the twin's
+    ipv6: Annotated[float | None, _AT_LEAST_ONE] = None  # None: the twin's
+
+
+@dataclass(frozen=True)
+class TcpLimits:
+    """Limits of a router tested with TCP. In a variant, None: as without it."""
+
+    cycles: Annotated[CyclesSpec, r.section(CyclesSpec, "cycles by IP version"), "cycles_per_packet"] = CyclesSpec()
+    line_bps: Annotated[float | None, r.speed, "line"] = None
+    """L1 rate of the line; None: the DUT's speed."""
+    endpoint_bps: Annotated[float | None, r.speed, "endpoint"] = None
+    """Payload that a sender's and a receiver's core can handle; None: 20gbit."""
+    path_bps: Annotated[PerWay | None, _speed_per_way, "path"] = None
+    """Payload that the path carries for reasons that the model does not know; or by direction, as in {forward: 10mbit,
+    reverse: 5mbit}."""
+
+
+@dataclass(frozen=True)
+class TcpTwinSpec(TcpLimits):
+    """Properties of router and hosts when tested with TCP."""
+
+    ping_s: Annotated[float, seconds, "ping"] = 0.5e-3
+    """Mean round trip of the idle path. Default: 0.5ms."""
+
+
+@dataclass(frozen=True)
+class TwinVariant:
+    """Costs of the twin in a variant of the DUT, each as under ``twin``; None: as without it."""
+
+    packet_cycles: Annotated[float | None, _AT_LEAST_ONE, "cycles_per_packet"] = None
+    """Cycles per frame; what ``tcp`` states grows alike, unless the variant states it, too."""
+    tcp: Annotated[TcpLimits, r.section(TcpLimits, "a variant's twin for TCP")] = field(default_factory=TcpLimits)
+
+    def applied_to(self, twin: TwinSpec) -> TwinSpec:
+        """Return the twin with what is stated here."""
+        packet_cycles = self.packet_cycles or twin.packet_cycles
+        dearer = packet_cycles / twin.packet_cycles
+        pairs = ((self.tcp.cycles.ipv4, twin.tcp.cycles.ipv4), (self.tcp.cycles.ipv6, twin.tcp.cycles.ipv6))
+        cycles = CyclesSpec(*(own or (plain and plain * dearer) for own, plain in pairs))
+        stated = {name: one for name, one in vars(self.tcp).items() if one is not None}
+        return replace(twin, packet_cycles=packet_cycles, tcp=replace(twin.tcp, **{**stated, "cycles": cycles}))
+
+
+_VARIANTS = r.pairs("variant", VARIANT_NAME, "stateful", r.section(TwinVariant, "a twin's variant"))
+
+
+@dataclass(frozen=True)
 class TwinSpec:
     """A simulated router. Cycles are of one worker's clock; received frames share its time as docs/twins.md says."""
 
@@ -140,7 +230,7 @@ class TwinSpec:
     """Number of frames that a queue holds."""
     latency_s: Annotated[float, seconds, "latency"] = 20e-6
     """Latency of a frame that need not wait, besides the work on it, through tester and router. Default: 20us."""
-    noise: Annotated[float, noise_share] = 0.0
+    noise: Annotated[float, _noise] = 0.0
     """Standard deviation of a worker's speed, as a share of it, drawn again every 100 ms; 20% at most."""
     seed: Annotated[int, r.integer(0, 2**31 - 1)] = 1  # of the noise, unless --seed names one, and of a random RSS key
     queues: Annotated[int, r.integer(1, 256)] = 1
@@ -151,7 +241,7 @@ class TwinSpec:
     rss: Annotated[RssSpec, r.section(RssSpec, "RSS")] = field(default_factory=RssSpec)
     bus: Annotated[BusSpec | None, r.section(BusSpec, "a bus")] = None
     tester: Annotated[TesterSpec, r.section(TesterSpec, "a tester")] = field(default_factory=TesterSpec)
-    variants: Annotated[tuple[tuple[str, TwinVariant], ...], twin_variants] = ()
+    variants: Annotated[tuple[tuple[str, TwinVariant], ...], _VARIANTS] = ()
     """Costs that differ in the DUT's variants."""
     tcp: Annotated[TcpTwinSpec, r.section(TcpTwinSpec, "a twin for TCP")] = field(default_factory=TcpTwinSpec)
     """Further properties that TCP depends on."""

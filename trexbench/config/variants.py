@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
-from typing import Annotated, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated
 
 from ..core.errors import ConfigError
 from ..core.tcp.wan import Wan
@@ -13,8 +13,6 @@ from .endpoints import tunnel, wan
 from .firewall import NONE, Firewall, firewall
 from .settings import OFFLOADS, sysctls
 from .yamltree import Value
-
-T = TypeVar("T")
 
 NO_VARIANT = "none"
 """Name for the DUT without a variant, as the rest of its config describes it."""
@@ -60,23 +58,3 @@ class Variant:
 
 
 variants = r.pairs("variant", _OTHER_NAME, "stateful; none is the DUT without any", r.section(Variant, "a variant"))
-
-_CYCLES = r.number(0, 1e7)
-
-
-@dataclass(frozen=True)
-class TwinVariant:
-    """Costs of the twin in this variant, each as under ``twin``; None: as without it."""
-
-    packet_cycles: Annotated[float | None, r.number(1, 1e7), "cycles_per_packet"] = None
-    fetch_cycles: Annotated[float | None, _CYCLES, "cycles_per_fetch"] = None
-    vector_cycles: Annotated[float | None, _CYCLES, "cycles_per_vector"] = None
-    byte_cycles: Annotated[float | None, _CYCLES, "cycles_per_byte"] = None
-
-    def applied_to(self, twin: T) -> T:
-        """Return the TwinSpec with the costs that are stated here."""
-        stated = {name: value for name, value in vars(self).items() if value is not None}
-        return replace(twin, **stated)  # type: ignore[type-var]  # twin.py imports this module
-
-
-twin_variants = r.pairs("variant", _OTHER_NAME, "stateful", r.section(TwinVariant, "a twin's variant"))

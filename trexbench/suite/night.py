@@ -73,7 +73,7 @@ def read_jobs(
 
 
 def check_twins(jobs: Sequence[Job]) -> None:
-    """ConfigError where a DUT that is to be simulated has no twin, or one that lacks its variant or tunnel."""
+    """ConfigError where a DUT that is to be simulated has no twin, or one that lacks its variant."""
     for job in jobs:
         if job.request.sim:
             job.load.find_twin(job.request)

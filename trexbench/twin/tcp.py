@@ -1,28 +1,28 @@
 """TCP through a simulated router: the readings of both hosts and the router, derived from the twin's limits.
 
-A flow begins as in slow start (ten segments, doubled each round trip) and then carries what its limit allows, with the
-noise of each interval drawn from the seed, the leg and the interval's number alone.
+A flow carries what its limit allows from its first moment, with the noise of each interval drawn from the seed, the leg
+and the interval's number alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
-from math import ceil, log, log2, sqrt
+from math import ceil, sqrt
 from random import Random
 from zlib import crc32
 
 from ..core.dut.telemetry import CpuTime, DropCount, DutReading, Moment, Observation
 from ..core.tcp.plan import HostReading, Leg, Ping, StreamCount, TcpPlan, ThreadTime, Way
 from .noise import mixed, normal
-from .tcp_limits import BUS, LINE, LOSS, QUEUES, ROUTER, WAN, Carried, TcpModel, of_way, share, ways_of
+from .tcp_limits import LINE, LOSS, QUEUES, ROUTER, WAN, Carried, TcpModel
 
 KERNEL = 0.9  # the kernel's share of an endpoint's CPU time
-FIRST_WINDOW = 10  # segments that a connection sends at first (RFC 6928)
+DROPPED = 0.001  # share of the packets that a router drops, and hosts send again, where it is the limit
 TIMESTAMPS = 1  # bit of TCP_INFO's ``options``
 UNFILLED = 1.5  # congestion window relative to what is in flight, where it is not the limit
+PING_SPREAD = 0.07  # standard deviation of the idle path's round trips, as a share of their mean
 _AROUND = 2  # factor by which the round trip is shorter without the router
 _WAYS = (Way.FORWARD, Way.REVERSE, Way.BIDIR)
 
@@ -45,7 +45,7 @@ class _Flow:
     carried: Carried
     idle_s: float  # round trip of the idle path
     rtt_s: float  # present round trip, with the waiting
-    loss: float = 0.0  # share of packets lost on a WAN
+    loss: float  # share of packets lost
     sent_bytes: float = 0.0
     payload_bytes: float = 0.0
     retransmits: float = 0.0
@@ -55,36 +55,51 @@ class TcpTwin:
     """TCP through one twin, with the noise of one seed. A leg begins at ``began_s`` of the router's clock."""
 
     def __init__(self, model: TcpModel, seed: int) -> None:
-        self._model, self._tcp, self._seed = model, model.tcp, seed
+        self._model, self._seed = model, seed
 
     def run(self, leg: Leg, plan: TcpPlan, began_s: float = 0.0) -> Iterator[Instant]:
         """Yield the readings of a leg through the router, the first before any payload."""
-        yield from self._run(leg, plan, self._model.carried(leg, plan.streams), began_s, self._model.round_trip_s, True)
+        lost = self._model.wan.loss if self._model.wan is not None else 0.0
+        idle_s, steady = self._model.round_trip_s, self._model.carried(leg, plan.streams)
+        flows = [
+            _Flow(way, limit, idle_s, idle_s, lost + DROPPED * (limit.limit == ROUTER)) for way, limit in steady.items()
+        ]
+        cores, full = self._model.cores_used(plan.streams), any(one.limit == ROUTER for one in steady.values())
+        busy_s, before_s, before_bytes = 0.0, 0.0, 0.0
+        for at_s, moment in self._advance(flows, leg, plan):
+            carried = sum(flow.payload_bytes for flow in flows)
+            needed_s = self._model.core_seconds(leg.version, carried - before_bytes) / cores
+            # a router that is the limit is busy throughout, however much it carried
+            busy_s += at_s - before_s if full else min(at_s - before_s, needed_s)
+            before_s, before_bytes = at_s, carried
+            drops = sum(flow.retransmits for flow in flows)
+            dut = self._router(began_s + at_s, at_s, moment, [busy_s] * cores, drops)
+            yield Instant(at_s, *self._hosts(at_s, flows, leg, plan), dut)
 
     def run_around(self, leg: Leg, plan: TcpPlan) -> Iterator[Instant]:
         """Yield the readings of a leg between the endpoints alone, the first before any payload."""
-        trip_s = self._tcp.ping.avg_s / _AROUND
-        bounds = [*self._model.endpoint_bounds(leg, plan.streams, trip_s)]
-        yield from self._run(leg, plan, share(bounds, ways_of(leg)), 0.0, trip_s, False)
+        trip_s = self._model.tcp.ping_s / _AROUND
+        steady = self._model.around(leg, plan.streams, trip_s)
+        flows = [_Flow(way, limit, trip_s, trip_s, 0.0) for way, limit in steady.items()]
+        for at_s, _ in self._advance(flows, leg, plan):
+            yield Instant(at_s, *self._hosts(at_s, flows, leg, plan), None)
 
     def idle(self, t_s: float, moment: Moment) -> DutReading:
         """Read the router's counters while it has nothing to forward."""
-        return _Router(self._model, Leg(Way.FORWARD), 1).reading(t_s, t_s, moment)
+        return self._router(t_s, t_s, moment)
 
     def ping(self, leg: Leg, count: int, loaded: bool, streams: int = 1) -> Ping:
         """Ping over the idle path, or beside the leg: the requests wait where its packets wait."""
-        rng, ping = Random(mixed(self._seed, 7, loaded, *_numbers(leg))), self._tcp.ping
+        rng, wan = Random(mixed(self._seed, 7, loaded, *_numbers(leg))), self._model.wan
         flows = self._model.carried(leg, streams).values() if loaded else ()
-        waits = [self._waiting_s(flow, leg, streams) for flow in flows]
-        times = []
+        waits, times = [self._waiting_s(flow, leg, streams) for flow in flows], []
         for _ in range(count):
-            idle_s = min(ping.max_s, max(ping.min_s, rng.gauss(ping.avg_s, ping.mdev_s)))
-            times.append(idle_s + sum(wait * (0.5 + 0.5 * rng.random()) for wait in waits))
-        if (wan := self._model.wan) is not None:
-            jitter = [wan.jitter_s * (rng.uniform(-1, 1) + rng.uniform(-1, 1)) for _ in times]
-            lost = [rng.random() > (1 - wan.loss) ** 2 for _ in times]
-            each = zip(times, jitter, lost, strict=True)
-            times = [time_s + wan.delay_s + differs_s for time_s, differs_s, gone in each if not gone]
+            time_s = self._model.tcp.ping_s * max(0.5, rng.gauss(1, PING_SPREAD))
+            time_s += sum(wait * (0.5 + 0.5 * rng.random()) for wait in waits)
+            if wan is not None:
+                time_s += wan.delay_s + wan.jitter_s * (rng.uniform(-1, 1) + rng.uniform(-1, 1))
+            if wan is None or rng.random() <= (1 - wan.loss) ** 2:
+                times.append(time_s)
         return Ping(leg, loaded, count, tuple(times))
 
     def _waiting_s(self, carried: Carried, leg: Leg, streams: int) -> float:
@@ -95,68 +110,53 @@ class TcpTwin:
         allowed = 8 * streams * self._model.window_bytes(leg) / carried.bps - self._model.round_trip_s
         return max(0.0, min(longest, allowed))
 
-    def _run(
-        self, leg: Leg, plan: TcpPlan, steady: Mapping[Way, Carried], began_s: float, idle_s: float, through: bool
-    ) -> Iterator[Instant]:
-        loss = self._model.wan.loss if through and self._model.wan is not None else 0.0
-        flows = [_Flow(way, limit, idle_s, idle_s, loss) for way, limit in steady.items()]
-        router = _Router(self._model, leg, plan.streams) if through else None
+    def _advance(self, flows: list[_Flow], leg: Leg, plan: TcpPlan) -> Iterator[tuple[float, Moment]]:
+        """Let the leg pass; yield each moment of reading, when the flows are as far."""
         last_s = plan.omit_s + plan.time_s
         moments = [min(n * plan.interval_s, last_s) for n in range(ceil(last_s / plan.interval_s) + 1)]
-
-        def instant(at_s: float, moment: Moment) -> Instant:
-            client, server = (self._host(at_s, flows, leg, plan, client) for client in (True, False))
-            return Instant(at_s, client, server, router.reading(began_s + at_s, at_s, moment) if router else None)
-
-        yield instant(0.0, Moment.BEGIN)
+        yield 0.0, Moment.BEGIN
         for number, (before_s, at_s) in enumerate(pairwise(moments)):
-            carried = {flow.way: self._advance(flow, leg, plan, number, before_s, at_s) for flow in flows}
-            if router is not None:
-                router.work(at_s - before_s, carried, flows)
-            yield instant(at_s, Moment.END if at_s == moments[-1] else Moment.TICK)
+            for flow in flows:
+                self._carry(flow, leg, plan, number, at_s - before_s)
+            yield at_s, Moment.END if at_s == last_s else Moment.TICK
 
-    def _advance(self, flow: _Flow, leg: Leg, plan: TcpPlan, number: int, begin_s: float, end_s: float) -> float:
-        """Let an interval pass; returns its payload in bytes."""
-        tcp, key = self._tcp, (self._seed, *_numbers(leg), _WAYS.index(flow.way))
-        mss = self._model.sizes(leg.version).mss
-        spread = of_way(tcp.noise, flow.way) if tcp.noise is not None else self._model.spec.noise
-        factor = max(0.0, 1 + normal(*key, 1, number) * spread / sqrt(end_s - begin_s))
-        first_bps = 8 * FIRST_WINDOW * mss * plan.streams / flow.idle_s
+    def _carry(self, flow: _Flow, leg: Leg, plan: TcpPlan, number: int, span_s: float) -> None:
+        key = (self._seed, *_numbers(leg), _WAYS.index(flow.way))
+        factor = max(0.0, 1 + normal(*key, 1, number) * self._model.spec.noise / sqrt(span_s))
         if flow.carried.limit in (LINE, WAN):  # never faster than their rate
             factor = min(factor, 1.0)
-        full = opened(flow.carried.bps, first_bps, flow.idle_s, end_s)
-        carried = factor * (full - opened(flow.carried.bps, first_bps, flow.idle_s, begin_s)) / 8
+        carried = factor * flow.carried.bps * span_s / 8
         flow.payload_bytes += carried
-        if flow.carried.limit in (ROUTER, BUS):
-            flow.retransmits += of_way(tcp.loss, flow.way) * carried / mss
-        flow.retransmits += flow.loss * carried / mss
+        flow.retransmits += flow.loss * carried / self._model.mss(leg.version)
         share_waiting = 0.5 + 0.5 * Random(mixed(*key, 2, number)).random()
         flow.rtt_s = flow.idle_s + share_waiting * self._waiting_s(flow.carried, leg, plan.streams)
         flow.sent_bytes = max(flow.sent_bytes, flow.payload_bytes + flow.carried.bps * flow.rtt_s / 8)
-        return carried
 
-    def _host(self, at_s: float, flows: list[_Flow], leg: Leg, plan: TcpPlan, client: bool) -> HostReading:
-        counts = [
-            self._stream(at_s, flow, leg, plan, number + index * plan.streams, client)
-            for index, flow in enumerate(flows)
-            for number in range(plan.streams)
-        ]
-        endpoint_bps = self._tcp.endpoint_bps
-        spent = [min(at_s, 8 * flow.payload_bytes / of_way(endpoint_bps, flow.way)) for flow in flows]
+    def _hosts(self, at_s: float, flows: list[_Flow], leg: Leg, plan: TcpPlan) -> tuple[HostReading, HostReading]:
+        """Readings of client and server."""
+        spent = [min(at_s, 8 * flow.payload_bytes / self._model.endpoint_bps) for flow in flows]
         cpus = tuple(CpuTime(thread, at_s, busy_s) for thread, busy_s in enumerate(spent))
-        threads = (ThreadTime(n, (1 - KERNEL) * busy_s, KERNEL * busy_s, 0.0) for n, busy_s in enumerate(spent))
-        return HostReading(at_s, tuple(counts), cpus, tuple(threads))
+        threads = tuple(ThreadTime(n, (1 - KERNEL) * busy_s, KERNEL * busy_s, 0.0) for n, busy_s in enumerate(spent))
+        client, server = (
+            tuple(
+                self._stream(at_s, flow, leg, plan, number + index * plan.streams, client)
+                for index, flow in enumerate(flows)
+                for number in range(plan.streams)
+            )
+            for client in (True, False)
+        )
+        return HostReading(at_s, client, cpus, threads), HostReading(at_s, server, cpus, threads)
 
     def _stream(self, at_s: float, flow: _Flow, leg: Leg, plan: TcpPlan, number: int, client: bool) -> StreamCount:
-        streams, mss = plan.streams, self._model.sizes(leg.version).mss
-        received, (send_buffer, receive_window) = flow.payload_bytes / streams, self._model.buffers(leg)
+        streams, mss = plan.streams, self._model.mss(leg.version)
+        received, (buffer, receive_window) = flow.payload_bytes / streams, self._model.buffers(leg)
         if client != (flow.way is Way.FORWARD):
-            return StreamCount(number, False, int(received), {}, None, leg.buffer_bytes or 2 * receive_window)
+            return StreamCount(number, False, int(received), {}, None, buffer)
         if at_s == 0:
-            return StreamCount(number, True, 0, {}, send_buffer)
+            return StreamCount(number, True, 0, {}, buffer)
         segments = max(1, round(flow.carried.bps * flow.rtt_s / 8 / streams / mss))
         info = {
-            "options": TIMESTAMPS * self._tcp.timestamps,
+            "options": TIMESTAMPS,
             "rtt": round(flow.rtt_s * 1e6),
             "rttvar": round(flow.rtt_s * 1e5),
             "min_rtt": round(flow.idle_s * 1e6),
@@ -167,47 +167,19 @@ class TcpTwin:
             "bytes_acked": int(received),
             "snd_wnd": receive_window,
         }
-        return StreamCount(number, True, int(flow.sent_bytes / streams), info, send_buffer)
+        return StreamCount(number, True, int(flow.sent_bytes / streams), info, buffer)
 
-
-class _Router:
-    """Counters of the router: CPU time by core, drops and power."""
-
-    def __init__(self, model: TcpModel, leg: Leg, streams: int) -> None:
-        self._model, self._leg = model, leg
-        self._used = model.cores_used(streams)
-        self._cores = model.cores
-        self._busy_s, self._drops = 0.0, 0.0
-
-    def work(self, length_s: float, carried: Mapping[Way, float], flows: list[_Flow]) -> None:
-        """Let an interval pass. A router that is the limit is busy throughout, however much it carried."""
-        needed_s = sum(self._model.core_seconds(way, self._leg.version, size) for way, size in carried.items())
-        full = any(flow.carried.limit == ROUTER for flow in flows)
-        self._busy_s += length_s if full else min(length_s, needed_s / self._used)
-        self._drops = sum(flow.retransmits for flow in flows)
-
-    def reading(self, t_s: float, at_s: float, moment: Moment) -> DutReading:
-        power, clock = self._model.tcp.power, self._model.spec.clock_hz
-        busy = [self._busy_s if core < self._used else 0.0 for core in range(self._cores)]
+    def _router(
+        self, t_s: float, at_s: float, moment: Moment, busy_s: Sequence[float] = (), drops: float = 0.0
+    ) -> DutReading:
+        """Read its counters: CPU time by core, and drops."""
+        clock, idle = self._model.spec.clock_hz, [0.0] * (self._model.spec.workers - len(busy_s))
         observation = Observation(
             at_s=at_s,
-            cpus=tuple(CpuTime(core, at_s, spent, spent, clock) for core, spent in enumerate(busy)),
-            drops=(DropCount("dropped", int(self._drops)),),
-            power_w=None if power is None else power.idle_w,
+            cpus=tuple(CpuTime(core, at_s, spent, spent, clock) for core, spent in enumerate((*busy_s, *idle))),
+            drops=(DropCount("dropped", int(drops)),),
         )
         return DutReading(moment, t_s, 0.0, observation)
-
-
-@lru_cache(maxsize=1024)
-def opened(full_bps: float, first_bps: float, round_trip_s: float, at_s: float) -> float:
-    """Bits carried until ``at_s`` by a rate that doubles each round trip until it is the full one."""
-    if full_bps <= 0:
-        return 0.0
-    if first_bps >= full_bps:
-        return full_bps * at_s
-    opening_s = round_trip_s * log2(full_bps / first_bps)
-    grown = first_bps * round_trip_s / log(2) * (2 ** (min(at_s, opening_s) / round_trip_s) - 1)
-    return grown + full_bps * max(0.0, at_s - opening_s)
 
 
 def _numbers(leg: Leg) -> tuple[int, ...]:

@@ -32,10 +32,7 @@ def make_tcp_request(wish: TcpWish, setup: TcpSetup) -> TcpRequest:
     if setup.variant == NO_VARIANT:
         setup = replace(setup, variant=None)
     config = load_dut(wish.dut, setup.configs_dir, setup.prefix)
-    own = dict(config.twin.tcp.variants) if setup.sim and config.twin is not None else {}
-    if setup.variant not in own:  # a twin may have more variants than its config
-        config = config.with_variant(setup.variant)
-    config = config.with_tunnel(setup.tunnel).with_wan(WAN.read(setup.wan))
+    config = config.with_variant(setup.variant).with_tunnel(setup.tunnel).with_wan(WAN.read(setup.wan))
     if not (setup.apply or setup.sim):
         _require_nothing_set(config, wish)
     if config.dials_in and config.endpoints is not None and config.endpoints.tunnel != TUNNELS[0]:

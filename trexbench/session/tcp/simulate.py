@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from ...config.twin import TWIN_REMEDY
 from ...core.dut.telemetry import DutReading, Moment
-from ...core.errors import ConfigError
-from ...core.tcp.plan import HEADER_BYTES, TUNNELS, Counters, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
+from ...core.tcp.laws import USUAL_SCALE
+from ...core.tcp.plan import Counters, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
+from ...core.tcp.tunnel import NO_TUNNEL, Tunnel
 from ...core.verdict.parts import RunWarning
 from ...twin.tcp import TcpTwin
-from ...twin.tcp_limits import DEFAULT_CONGESTION, TcpModel
+from ...twin.tcp_limits import BUFFERS, DEFAULT_CONGESTION, TcpModel
 from ..process import HeldClock
 from .request import TcpRequest
 
@@ -27,39 +26,29 @@ class SimulatedBench:
     warnings: tuple[RunWarning, ...] = ()
 
     def __init__(self, request: TcpRequest) -> None:
-        spec = request.dut.twin
-        if spec is None:
-            raise ConfigError(f"{request.dut.file} describes no twin", TWIN_REMEDY)
+        dut = request.dut if request.tunnel is None else request.dut.with_tunnel(request.tunnel)
+        spec, congestion = dut.chosen_twin, request.plan.congestion or DEFAULT_CONGESTION
         self._seed = spec.seed if request.seed is None else request.seed
-        stated, through = request.tunnel or request.dut.chosen.tunnel, request.dut.hosts.through
-        opened = stated is not None and through.is_opened
-        if stated is not None and not opened:  # else the twin describes it
-            inside = replace(spec.tcp.encapsulation, ipv6=stated)
-            spec = replace(spec, tcp=replace(spec.tcp, encapsulation=inside))
-        congestion = request.plan.congestion or DEFAULT_CONGESTION
-        known = dict(spec.tcp.variants)
-        pinned = f"{request.variant}-pinned"
-        variant = pinned if request.plan.pinned and pinned in known else request.variant
-        self._model = model = TcpModel(spec, request.dut.speed_bps, variant, request.dut.wan, congestion)
-        described = model.tcp.tunnel.kind if model.tcp.tunnel is not None else None
-        if opened and described != through.kind:
-            what = f"{request.dut.file}: the twin does not describe tunnel {stated}"
-            raise ConfigError(what, "measure it for real, or without a tunnel")
+        self._through = dut.endpoints.through if dut.endpoints is not None else Tunnel()
+        kind = self._through.kind
+        self._model = TcpModel(spec, dut.speed_bps, dut.wan, congestion, kind, dut.dials_in)
         self.clock, self._streams = HeldClock(request.pace), request.plan.streams
-        self._twin, self._variant = TcpTwin(model, self._seed), request.variant
+        self._twin, self._variant = TcpTwin(self._model, self._seed), request.variant
 
     @property
     def setup(self) -> TcpEnvironment:
-        tcp = self._model.tcp
-        inside = tcp.tunnel.kind if tcp.tunnel is not None else tcp.encapsulation.ipv6
-        tunnel, by = (inside, "the twin") if inside not in (TUNNELS[0], "pppoe") else (TUNNELS[0], "")
-        dials = tcp.encapsulation.ipv4 == "pppoe"
-        mtu = tcp.mtu - HEADER_BYTES["pppoe"][4] if dials else tcp.mtu
-        setup = TcpEnvironment(self._model.line_bps, mtu, tcp.vlans, tunnel=tunnel, tunnel_by=by, pppoe=dials)
-        if tcp.tunnel is not None:
-            setup = replace(setup, tunnel_between=tcp.tunnel.between)
-        wan = self._model.wan
-        return setup if wan is None else replace(setup, wan=wan, wan_by="the twin")
+        model, through, wan = self._model, self._through, self._model.wan
+        by = "the twin"
+        return TcpEnvironment(
+            model.line_bps,
+            model.mtu,
+            tunnel=through.kind,
+            tunnel_by=by if through.kind != NO_TUNNEL else "",
+            tunnel_between=through.between if through.is_opened else "",
+            pppoe=model.dials,
+            wan=wan,
+            wan_by=by if wan is not None else "",
+        )
 
     @property
     def facts(self) -> Mapping[str, Mapping[str, Any]]:
@@ -107,8 +96,7 @@ class SimulatedBench:
     def _program(self, leg: Leg, plan: TcpPlan) -> Mapping[str, Mapping[str, str]]:
         """Facts that both ends would report of themselves; buffers as session.temporary sets them."""
         facts = {"name": ENGINE, "congestion": leg.congestion or plan.congestion or DEFAULT_CONGESTION}
-        for name, sizes in (("tcp_rmem", self._model.tcp.rmem), ("tcp_wmem", self._model.tcp.wmem)):
-            most = leg.buffer_bytes or sizes[2]
-            facts[name] = " ".join(str(min(size, most)) for size in (*sizes[:2], most))
-        facts["tcp_adv_win_scale"] = str(self._model.tcp.adv_win_scale)
+        most = leg.buffer_bytes or BUFFERS[2]
+        facts["tcp_rmem"] = facts["tcp_wmem"] = " ".join(str(min(size, most)) for size in (*BUFFERS[:2], most))
+        facts["tcp_adv_win_scale"] = str(USUAL_SCALE)
         return {"client": facts, "server": facts}
