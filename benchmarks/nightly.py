@@ -50,7 +50,6 @@ OPTIONS = {
     "fleet_faults": "--faults 16 --cells 1000",
     "harness_cpu": "--seconds 8",
     "laws": "--runs 8",
-    "netgate6100": "",
     "report": "",
     "search": "--only search MLRsearch",
     "startup": "",

@@ -126,7 +126,7 @@ def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
     here = folder_with(tmp_path / "here", two=BOTH + "keep_nights: 3\n")
     tonight = ("nightly", "two", "--sim", "--seed", "7", "--date")
     standing = trexbench(here, *tonight, "2026-11-21")
-    assert "DUT's config file / twin / cycles_per_packet: 340 -> 357.00" in standing.stdout, standing.stdout
+    assert "DUT's config file / twin / cycles_per_packet: 420 -> 441.00" in standing.stdout, standing.stdout
     assert standing.returncode == 3 and "pruned" not in standing.stderr
     assert len(load_nights(here / "results", pytest.fail)) == 13
     succeed(here, "regress", "--acknowledge", "*", "--note", "known", "--date", "2026-11-23")

@@ -21,8 +21,6 @@ twin:
   clock: 2.2ghz
   cycles_per_packet: 340.5
   batch: 18.9us
-  contention: 3.4%
-  bus: {limit: 8mpps, cycles_per_stall: 21}
   rss: {key: random, fields: [src, dst], table: 512}
   tester: {tx_limit: 1mpps, overload: queue-full, skew: 1ms}
 """
@@ -34,31 +32,21 @@ BROKEN = [
     ("no worker", "workers: 3", "workers: 0", 7, ["twin.workers", "from 1"]),
     ("negative cycles", "340.5", "-1", 9, ["twin.cycles_per_packet", "plain digits"]),
     ("long batch", "18.9us", "2s", 10, ["twin.batch", "more than a second"]),
-    ("contention", "3.4%", "much", 11, ["twin.contention", "0.1%"]),
-    ("bus half given", ", cycles_per_stall: 21", "", 12, ["twin.bus", "'cycles_per_stall' is missing"]),
-    ("bus in bits", "8mpps", "8gbps", 12, ["twin.bus.limit", "frames per second"]),
-    ("short key", "random", "6d5a56da", 13, ["twin.rss.key", "40 bytes"]),
-    ("fields out of order", "[src, dst]", "[dst, src]", 13, ["twin.rss.fields", "in this order"]),
-    ("odd table", "512", "500", 13, ["twin.rss.table", "power of two"]),
-    ("a limit of no port", "1mpps", "{both: 1mpps}", 14, ["twin.tester.tx_limit.both", "as in {0: 800kpps}"]),
+    ("short key", "random", "6d5a56da", 11, ["twin.rss.key", "40 bytes"]),
+    ("fields out of order", "[src, dst]", "[dst, src]", 11, ["twin.rss.fields", "in this order"]),
+    ("odd table", "512", "500", 11, ["twin.rss.table", "power of two"]),
+    ("a limit in bits", "1mpps", "8gbps", 12, ["twin.tester.tx_limit", "frames per second"]),
+    ("a key of former releases", "batch:", "contention:", 10, ["twin.contention"]),
 ]
 
 
 def test_reads_what_is_written() -> None:
     twin = dut_of(BOX, BASE).twin
     assert twin is not None
-    assert (twin.workers, twin.clock_hz, twin.packet_cycles, twin.contention) == (3, 2.2e9, 340.5, 0.034)
+    assert (twin.workers, twin.clock_hz, twin.packet_cycles) == (3, 2.2e9, 340.5)
     assert twin.batch_s == pytest.approx(18.9e-6)
-    assert twin.bus == specs.BusSpec(8e6, 21.0)
     assert twin.rss == specs.RssSpec("random", ("src", "dst"), 512)
     assert twin.tester == specs.TesterSpec(tx_limit_pps=1e6, overload="queue-full", skew_s=0.001)
-
-
-def test_a_limit_may_be_of_single_ports() -> None:
-    twin = dut_of(BOX, BASE.replace("tx_limit: 1mpps", "tx_limit: {0: 800kpps, 1: 1mpps}")).twin
-    assert twin is not None and twin.tester.tx_limit_pps == {0: 8e5, 1: 1e6}
-    assert [twin.tester.limit_of("tx", port) for port in range(3)] == [8e5, 1e6, None]
-    assert twin.tester.limit_of("rx", 0) is None
 
 
 def test_a_dut_needs_no_twin() -> None:

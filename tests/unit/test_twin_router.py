@@ -13,11 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from twins import shipped_twin
 
-from trexbench.config.twin import BusSpec, RssSpec, TwinSpec
+from trexbench.config.twin import RssSpec, TwinSpec
 from trexbench.core.dut.rss import MICROSOFT_KEY
 from trexbench.twin.noise import SIGMAS, normal
 from trexbench.twin.router import Rss, TwinRouter, place
-from trexbench.twin.workers import Costs, Demand, pace
 from trexbench.twin.world import Arrival
 
 PLAIN = TwinSpec(workers=2, clock_hz=1e9, packet_cycles=1000, ring=100, queues=2)
@@ -66,19 +65,10 @@ def test_what_comes_out(pps: Sequence[float], spread: Sequence[float], out: floa
 
 
 @examples(60)
-@given(
-    st.lists(st.tuples(st.floats(0, 4e6), st.floats(0, 4e6), st.floats(0, 1)), min_size=1, max_size=8),
-    st.booleans(),
-    st.floats(0, 0.1),
-)
-@example([(0.0, 0.0, 0.0)] * 6 + [(0.0, 2.220446049250313e-16, 5.327835975194167e-307)], False, 0.0)
-def test_every_frame_is_out_lost_or_inside(
-    spans: list[tuple[float, float, float]], interrupt: bool, contention: float
-) -> None:
-    spec = replace(
-        PLAIN, drive="interrupt" if interrupt else "polling", contention=contention, noise=0.05, drop_cycles=20,
-        vector_cycles=500, loop_cycles=50, batch_s=1e-5, bus=BusSpec(2e6, 50),
-    )  # fmt: skip
+@given(st.lists(st.tuples(st.floats(0, 4e6), st.floats(0, 4e6), st.floats(0, 1)), min_size=1, max_size=8))
+@example([(0.0, 0.0, 0.0)] * 6 + [(0.0, 2.220446049250313e-16, 5.327835975194167e-307)])
+def test_every_frame_is_out_lost_or_inside(spans: list[tuple[float, float, float]]) -> None:
+    spec = replace(PLAIN, noise=0.05, drop_cycles=20, vector_cycles=500, batch_s=1e-5)
     router, sent, out = TwinRouter(spec), 0.0, 0.0
     for one, other, share in spans:
         arrivals = [Arrival(p, 0, (share, 1 - share), rate * 0.03, 64.0) for p, rate in enumerate((one, other))]
@@ -91,7 +81,7 @@ def test_every_frame_is_out_lost_or_inside(
     last = router.carry(0.1, [Arrival(port, 0, (0.5, 0.5), 0.0, 64.0) for port in (0, 1)])
     assert sum(last) == pytest.approx(inside, abs=1e-3)
     for worker in router.workers():
-        assert worker.busy_clocks + worker.idle_clocks <= worker.time_s * worker.clock_hz * (1 + 1e-9)
+        assert 0 <= worker.busy_clocks <= worker.time_s * worker.clock_hz * (1 + 1e-9)
         assert worker.packets == pytest.approx(sum(queue.packets for queue in worker.queues), abs=1e-3)
 
 
@@ -106,27 +96,13 @@ def test_a_copy_has_a_future_of_its_own() -> None:
     assert router.workers() == before != ahead.workers()
 
 
-@given(st.floats(1e3, 2e7), st.floats(1e3, 2e7), st.floats(0, 5000), st.floats(0, 1e-4))
-def test_a_worker_spends_no_more_than_it_has(one: float, other: float, poll: float, batch_s: float) -> None:
-    costs = Costs(hz=2.2e9, vector=256, poll_cycles=poll, idle_cycles=449, loop_cycles=204, batch_s=batch_s)
-    demands = [Demand(one, 420.0), Demand(other, 600.0)]
-    found = pace(costs, demands)
-    assert all(0 <= rate <= demand.rate_pps for rate, demand in zip(found.rates_pps, demands, strict=True))
-    work = sum(rate * demand.cycles for rate, demand in zip(found.rates_pps, demands, strict=True))
-    assert found.busy == pytest.approx(work + found.vectors * poll, rel=1e-6)
-    assert found.busy + found.idle <= costs.hz * (1 + 1e-9)
-
-
-@pytest.mark.parametrize(("pps", "vector", "clocks"), [(1e3, 1.0, 4943), (981830, 18.57, 588), (10e6, 256, 358)])
-def test_vpps_law(pps: float, vector: float, clocks: float) -> None:
-    spec = replace(shipped_twin("netgate-vpp"), noise=0.0)
-    router = TwinRouter(spec, rx_queues=1)
+@pytest.mark.parametrize(("pps", "vector", "clocks"), [(1e3, 1.0, 5023), (981_830, 18.57, 668), (10e6, 256, 438)])
+def test_vectors_grow_with_the_load_and_packets_get_cheaper(pps: float, vector: float, clocks: float) -> None:
+    router = TwinRouter(replace(shipped_twin("netgate-vpp"), noise=0.0), rx_queues=1)
     offer(router, (pps,), 2.0, (1.0,))
     found = router.workers()[0]
     assert found.packets / found.vectors == pytest.approx(vector, rel=0.01)
-    assert found.busy_clocks / found.packets - spec.fetch_cycles == pytest.approx(clocks, rel=0.01)
-    polls = found.idle_polls + found.vectors
-    assert found.busy_clocks + found.idle_clocks + polls * spec.loop_cycles == pytest.approx(2 * 2.2e9, rel=0.02)
+    assert found.busy_clocks / found.packets == pytest.approx(clocks, rel=0.01)
 
 
 def test_noise_is_normal_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,17 +43,6 @@ def _noise(value: Value) -> float:
     return noise
 
 
-@r.takes(anyOf=[r.pps, {"type": "object"}])
-def _port_limit(value: Value) -> float | Mapping[int, float]:
-    """Read frames per second: one limit for every port, or by the tester's port, as in {0: 800kpps}."""
-    if not isinstance(value.raw, Mapping):
-        return r.pps(value)
-    for port, limit in value.raw.items():
-        if not re.fullmatch(r"0|[1-9][0-9]{0,2}", port):
-            raise limit.wrong(f"{port[:80]!r} is not a port number", "write the tester's ports, as in {0: 800kpps}")
-    return {int(port): limit.read(r.pps) for port, limit in value.raw.items()}
-
-
 def _rss_key(value: Value) -> str:
     raw = value.text()
     if raw in RSS_KEYS:
@@ -86,9 +75,9 @@ def _table_entries(value: Value) -> int:
 class TesterSpec:
     """Limits of the simulated TRex; by default it has none."""
 
-    tx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "tx_limit"] = None
-    """Highest rate at which a port sends, for every port or by port; a port that is not named has no limit."""
-    rx_limit_pps: Annotated[float | Mapping[int, float] | None, _port_limit, "rx_limit"] = None
+    tx_limit_pps: Annotated[float | Mapping[int, float] | None, r.pps, "tx_limit"] = None
+    """Highest rate at which a port sends; from Python also by port, of which those not named have no limit."""
+    rx_limit_pps: Annotated[float | Mapping[int, float] | None, r.pps, "rx_limit"] = None
     """Highest rate at which a port receives, likewise."""
     overload: Annotated[str, r.choice("stretch", "queue-full")] = "stretch"
     """Effect of offering more than tx_limit: ``stretch`` (sending takes longer, as in TRex: fewer frames, no
@@ -115,16 +104,6 @@ class RssSpec:
     """Header fields that are hashed: [src, dst, sport, dport], the default, or fewer; ports of TCP and UDP only."""
     table: Annotated[int, _table_entries] = 128
     """Number of the indirection table's entries, a power of two."""
-
-
-@dataclass(frozen=True)
-class BusSpec:
-    """Cost of receiving on a port that also sends: cycles_per_stall x r / (1 - r) per frame, r the load of the bus."""
-
-    limit_pps: Annotated[float, r.pps, "limit"]
-    """Highest rate that a port could receive while it sends as much; r is the smaller of both rates, as a share of
-    it."""
-    stall_cycles: Annotated[float, _CYCLES, "cycles_per_stall"]  # cycles per frame where r is one half
 
 
 @dataclass(frozen=True)
@@ -204,28 +183,18 @@ class TwinSpec:
     """Cores that forward."""
     clock_hz: Annotated[float, r.clock, "clock"]  # of each worker
     packet_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_packet"]
-    """Cycles per frame of all nodes but the one that fetches from the NIC."""
-    fetch_cycles: Annotated[float, _CYCLES, "cycles_per_fetch"] = 0.0
-    """Cycles per frame of the node that fetches from the NIC."""
+    """Cycles per frame."""
     vector_cycles: Annotated[float, _CYCLES, "cycles_per_vector"] = 0.0
     """Cycles per poll that found frames."""
     byte_cycles: Annotated[float, _CYCLES, "cycles_per_byte"] = 0.0
     """Cycles per byte of a frame with FCS."""
     drop_cycles: Annotated[float, _CYCLES, "cycles_per_drop"] = 0.0
     """Cycles per frame that found the ring full."""
-    idle_poll_cycles: Annotated[float, _AT_LEAST_ONE, "cycles_per_idle_poll"] = 500.0
-    """Cycles of a poll that finds nothing."""
-    loop_cycles: Annotated[float, _CYCLES, "cycles_per_loop"] = 0.0
-    """Cycles around the polls of one loop."""
     vector: Annotated[int, r.integer(1, 65536)] = 64
     """Largest number of frames per poll and queue."""
-    drive: Annotated[str, r.choice("polling", "interrupt")] = "interrupt"
-    """``polling`` also polls when nothing has arrived, ``interrupt`` does not."""
     batch_s: Annotated[float, seconds, "batch"] = 0.0
     """Interval of the batches in which frames reach a queue (interrupt moderation, descriptor write-back, the sender's
     own bursts)."""
-    contention: Annotated[float, r.share] = 0.0
-    """Share by which each other fully busy worker makes all work dearer."""
     ring: Annotated[int, r.integer(1, 65536)] = 512
     """Number of frames that a queue holds."""
     latency_s: Annotated[float, seconds, "latency"] = 20e-6
@@ -239,7 +208,6 @@ class TwinSpec:
     """Placement of queues on workers: ``round-robin`` over all ports' queues in the order of their registration, or
     ``per-port`` (queue i of each port on worker i)."""
     rss: Annotated[RssSpec, r.section(RssSpec, "RSS")] = field(default_factory=RssSpec)
-    bus: Annotated[BusSpec | None, r.section(BusSpec, "a bus")] = None
     tester: Annotated[TesterSpec, r.section(TesterSpec, "a tester")] = field(default_factory=TesterSpec)
     variants: Annotated[tuple[tuple[str, TwinVariant], ...], _VARIANTS] = ()
     """Costs that differ in the DUT's variants."""

@@ -21,7 +21,7 @@ from ..signals import uninterrupted
 from ..stlserver.rpc.server import StlServer
 from ..twin.router import TwinRouter
 from ..twin.simulated import SimEngine
-from ..twin.vpp_runtime import Runtime
+from ..twin.vpp_runtime import Runtime, worker_name
 from .process import HeldClock
 from .request import Request
 
@@ -72,12 +72,12 @@ class TwinDut:
     def __init__(self, dut: DutConfig, router: TwinRouter, engine: LockedEngine) -> None:
         self._router, self._engine = router, engine
         self._ports = [cable.interface for cable in dut.cables]
-        self._vpp = Runtime(router.workers, self._ports, router.spec.fetch_cycles) if dut.driver == "vpp" else None
+        self._vpp = Runtime(router.workers, self._ports) if dut.driver == "vpp" else None
 
     def spreading(self) -> Spreading:
         """Queues, workers and hash, as a DUT reports them."""
         router, spec = self._router, self._router.spec
-        names = [worker.name for worker in router.workers()]
+        names = [worker_name(number) if self._vpp else f"cpu{number}" for number in range(spec.workers)]
         places = [(port, queue) for port in range(len(self._ports)) for queue in range(router.rx_queues)]
         key, table = router.rss.key.hex(), router.rss.table(router.rx_queues)
         return Spreading(
