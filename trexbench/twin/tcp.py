@@ -23,7 +23,6 @@ DROPPED = 0.001  # share of the packets that a router drops, and hosts send agai
 TIMESTAMPS = 1  # bit of TCP_INFO's ``options``
 UNFILLED = 1.5  # congestion window relative to what is in flight, where it is not the limit
 PING_SPREAD = 0.07  # standard deviation of the idle path's round trips, as a share of their mean
-_AROUND = 2  # factor by which the round trip is shorter without the router
 _WAYS = (Way.FORWARD, Way.REVERSE, Way.BIDIR)
 
 
@@ -34,7 +33,7 @@ class Instant:
     at_s: float  # since the leg began
     client: HostReading
     server: HostReading
-    dut: DutReading | None  # None without a router
+    dut: DutReading
 
 
 @dataclass
@@ -58,7 +57,7 @@ class TcpTwin:
         self._model, self._seed = model, seed
 
     def run(self, leg: Leg, plan: TcpPlan, began_s: float = 0.0) -> Iterator[Instant]:
-        """Yield the readings of a leg through the router, the first before any payload."""
+        """Yield the readings of a leg, the first before any payload."""
         lost = self._model.wan.loss if self._model.wan is not None else 0.0
         idle_s, steady = self._model.round_trip_s, self._model.carried(leg, plan.streams)
         flows = [
@@ -75,14 +74,6 @@ class TcpTwin:
             drops = sum(flow.retransmits for flow in flows)
             dut = self._router(began_s + at_s, at_s, moment, [busy_s] * cores, drops)
             yield Instant(at_s, *self._hosts(at_s, flows, leg, plan), dut)
-
-    def run_around(self, leg: Leg, plan: TcpPlan) -> Iterator[Instant]:
-        """Yield the readings of a leg between the endpoints alone, the first before any payload."""
-        trip_s = self._model.tcp.ping_s / _AROUND
-        steady = self._model.around(leg, plan.streams, trip_s)
-        flows = [_Flow(way, limit, trip_s, trip_s, 0.0) for way, limit in steady.items()]
-        for at_s, _ in self._advance(flows, leg, plan):
-            yield Instant(at_s, *self._hosts(at_s, flows, leg, plan), None)
 
     def idle(self, t_s: float, moment: Moment) -> DutReading:
         """Read the router's counters while it has nothing to forward."""

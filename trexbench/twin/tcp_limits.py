@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..config.twin import PerWay, TwinSpec
+from ..config.twin import PerWay, TcpTwinSpec, TwinSpec
 from ..core.tcp.laws import SENDABLE, USUAL_SCALE, loss_bound, share_of_scale
 from ..core.tcp.plan import HEADER_BYTES, Leg, Way
 from ..core.tcp.tunnel import NO_TUNNEL
@@ -19,6 +19,7 @@ DEFAULT_LINE_BPS, DEFAULT_ENDPOINT_BPS = 10e9, 20e9
 DEFAULT_CONGESTION = "cubic"
 BUFFERS = (10240, 87380, 16777216)
 """Bytes of tcp_rmem and tcp_wmem of both hosts."""
+_FREE = 1e18
 _MTU, _FCS, _ETHERNET, _PREAMBLE_AND_GAP = 1500, 4, 18, 20
 
 
@@ -91,9 +92,10 @@ class TcpModel:
             return self.wan.queue_bytes or 0
         return QUEUE * self.mss(leg.version)
 
-    def around(self, leg: Leg, streams: int, round_trip_s: float) -> Mapping[Way, Carried]:
-        """Payload of each direction between the endpoints alone."""
-        return {way: _least(self._endpoints(leg, streams, round_trip_s)) for way in ways_of(leg)}
+    def without_router(self) -> TcpModel:
+        """Return the same hosts on a cable of their own, with half the round trip."""
+        tcp = TcpTwinSpec(line_bps=_FREE, endpoint_bps=self.endpoint_bps, ping_s=self.tcp.ping_s / 2)
+        return TcpModel(replace(self.spec, clock_hz=_FREE, tcp=tcp))
 
     def carried(self, leg: Leg, streams: int) -> Mapping[Way, Carried]:
         """Payload of each direction in the steady state; the directions share the router's cores."""
@@ -105,13 +107,10 @@ class TcpModel:
             found[way] = _least((own, Carried(level_bps, ROUTER)))
         return found
 
-    def _endpoints(self, leg: Leg, streams: int, round_trip_s: float) -> Iterator[Carried]:
-        yield Carried(self.endpoint_bps, ENDPOINT)
-        yield Carried(8 * streams * self.window_bytes(leg) / round_trip_s, WINDOW)
-
     def _path(self, leg: Leg, streams: int, way: Way) -> Iterator[Carried]:
         mss, frame = self.mss(leg.version), _MTU + _ETHERNET
-        yield from self._endpoints(leg, streams, self.round_trip_s)
+        yield Carried(self.endpoint_bps, ENDPOINT)
+        yield Carried(8 * streams * self.window_bytes(leg) / self.round_trip_s, WINDOW)
         yield Carried(self.line_bps * mss / (frame + _PREAMBLE_AND_GAP), LINE)
         if self.tcp.path_bps is not None:
             yield Carried(of_way(self.tcp.path_bps, way), PATH)
