@@ -40,7 +40,7 @@ class Player:
     def __post_init__(self) -> None:
         # the engine's clock is fast by half a percent: recorded runs of 1 s ended after 0.999 s
         router = TwinRouter(TwinSpec(1, 2.2e9, packet_cycles=100.0))
-        self.ctx = Context(SimEngine(router, clock=lambda: self.now_s * 1.005))
+        self.ctx = Context(SimEngine(router, clock=lambda: self.now_s * 1.005, step_s=0.002))
 
     def play(self, at_s: float, recorded: Any) -> None:
         """Send one request frame and hold the answer against the recorded one."""

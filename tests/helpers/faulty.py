@@ -12,9 +12,8 @@ from functools import partial
 from math import inf
 
 from runs import around, make_result
-from twins import Twin, measure, random_twin
+from twins import SkewedTester, Twin, measure, random_twin
 
-from trexbench.config.twin import TesterSpec
 from trexbench.core.dut.telemetry import Observation, PortCount
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase
@@ -120,7 +119,7 @@ def random_mixed(rng: random.Random, seed: int, noise: float = 0.01) -> Mixed:
     sender = rng.uniform(0.3, 2.0) * min(knees.values()) if often() and often() else None
     if sender is not None and any(0.75 < sender / knee < 1.35 for knee in knees.values()):
         sender = None  # too near to say which comes first
-    tester = TesterSpec(
+    tester = SkewedTester(
         tx_limit_pps=sender,
         rx_limit_pps=receiver or None,
         rx_overload="silent",

@@ -21,7 +21,7 @@ from runs import HeldClock, make_plan
 from trexbench.config.schema import read_dut
 from trexbench.config.twin import TesterSpec, TwinSpec
 from trexbench.core.dut.rss import headers_of
-from trexbench.core.load.plan import Direction, Plan
+from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import PortCounters, Reading
 from trexbench.core.strategy.base import Strategy
 from trexbench.core.strategy.ramp import Ramp
@@ -45,6 +45,13 @@ def shipped_twin(name: str, **changes: Any) -> TwinSpec:
     twin = read_dut(ROOT / "dut_configs" / f"{name}.yaml").twin
     assert twin is not None
     return replace(twin, **changes)
+
+
+@dataclass(frozen=True)
+class SkewedTester(TesterSpec):
+    """A tester whose counters are read up to ``skew_s`` after one another, and claim to be of one moment."""
+
+    skew_s: float = 0.0
 
 
 @dataclass
@@ -132,10 +139,10 @@ def mean_bytes(streams: Sequence[StreamSpec]) -> float:
 class SimGenerator:
     """The harness's generator on the engine itself: no server, no sockets, the server's smoothing of the CPU load."""
 
-    def __init__(self, engine: SimEngine, plan: Plan, streams: Sequence[StreamSpec], clock: HeldClock) -> None:
-        self.engine, self.plan, self.streams, self.clock = engine, plan, streams, clock
-        self.stats = Stats(engine)
-        self.base_pps = sum(one.rate_pps for one in streams)
+    def __init__(self, engine: SimEngine, twin: Twin | Box, clock: HeldClock) -> None:
+        self.engine, self.plan, self.streams, self.clock = engine, twin.plan, twin.streams, clock
+        self.stats, self.skew_s, self.rng = Stats(engine), twin.tester.skew_s, random.Random(f"{twin.seed} skew")
+        self.base_pps = sum(one.rate_pps for one in self.streams)
 
     def start(self, rates_pps: Mapping[int, float], duration_s: float) -> None:
         for port, pps in rates_pps.items():
@@ -150,17 +157,19 @@ class SimGenerator:
             self.engine.stop(port)
 
     def read(self) -> Reading:
-        now_s = self.clock.now()
+        """Read each port's counters at a moment of its own, the earliest first."""
+        now_s, ports = self.clock.now(), {}
         self.stats.forget()
         snapshot = self.stats.read(now_s)
-        ports = {
-            port: PortCounters(
+        for late_s, port in sorted((self.skew_s * self.rng.random(), port) for port in self.plan.ports):
+            self.clock.now_s = now_s + late_s
+            c = self.engine.counters(port)
+            ports[port] = PortCounters(
                 *(now_s, c.opackets, c.obytes, c.ipackets, c.ibytes, c.ierrors, c.oerrors),
                 cpu_percent=float(str(self.stats.port_json(now_s, port, c.opackets > 0)["m_cpu_util"])),
             )
-            for port, c in snapshot.counters.items()
-        }
-        return Reading(ports, snapshot.load.queue_full)
+        self.clock.now_s = now_s
+        return Reading(dict(sorted(ports.items())), snapshot.load.queue_full)
 
 
 def measure(twin: Twin | Box, router: Router) -> runner.Outcome:
@@ -174,7 +183,7 @@ def measure(twin: Twin | Box, router: Router) -> runner.Outcome:
         seed=twin.seed,
         step_s=twin.step_s,
     )
-    return runner.run(plan, SimGenerator(engine, plan, twin.streams, clock), clock)
+    return runner.run(plan, SimGenerator(engine, twin, clock), clock)
 
 
 @dataclass(frozen=True)
@@ -187,7 +196,7 @@ class Twin:
     ring: float = 512.0
     noise: float = 0.0
     noise_s: float = 1.0
-    tester: TesterSpec = field(default_factory=TesterSpec)
+    tester: SkewedTester = field(default_factory=SkewedTester)
     seed: int = 1
     step_s: float = 0.25
 
@@ -248,7 +257,7 @@ class Box:
     plan: Strategy
     spec: TwinSpec
     streams: Sequence[StreamSpec]
-    tester: TesterSpec = field(default_factory=TesterSpec)
+    tester: SkewedTester = field(default_factory=SkewedTester)
     seed: int = 1
     step_s: float = 0.25
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 from multiprocessing import get_context
 
 import pytest
-from twins import Box, Twin, random_box, random_twin
+from twins import Box, SkewedTester, Twin, random_box, random_twin
 
-from trexbench.config import twin as spec
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.parts import DirectionResult, Limit
 
@@ -36,7 +35,7 @@ def all_verdicts(twins: Sequence[Twin | Box]) -> Iterator[tuple[Twin | Box, Dire
                 yield twin, result, knee_pps
 
 
-def beside(twin: Twin | Box, rng: random.Random, skew: float) -> spec.TesterSpec:
+def beside(twin: Twin | Box, rng: random.Random, skew: float) -> SkewedTester:
     """A tester that is fast enough, if not by much, for what the DUT carries.
 
     skew: at most, as a multiple of the threshold's share of a window. More than one such share would itself be a loss
@@ -45,7 +44,7 @@ def beside(twin: Twin | Box, rng: random.Random, skew: float) -> spec.TesterSpec
     most = max(twin.knee_pps(direction) for direction in twin.plan.directions)
     # the windows that are judged reach some steps past the knee, and a CPU counts as full at 85 %
     limit = 1.3 * (most + (twin.plan.windows + 2) * twin.plan.step_pps(twin.plan.directions[0]))
-    return spec.TesterSpec(
+    return SkewedTester(
         tx_limit_pps=rng.choice([None, limit]),
         rx_limit_pps=rng.choice([None, limit]),
         overload=rng.choice(["stretch", "queue-full"]),
@@ -84,7 +83,7 @@ def limited(rng: random.Random, seed: int, kind: str, noisy: bool) -> tuple[Twin
     share = rng.uniform(0.15, 0.9)
     twin = random_twin(rng, seed, 0.03 if noisy else 0.0, knee=1.2 * share if noisy else 2.0)
     pps = share * twin.plan.offers[0].target_pps
-    tester = spec.TesterSpec(rx_limit_pps=pps) if kind == "rx" else spec.TesterSpec(tx_limit_pps=pps, overload=kind)
+    tester = SkewedTester(rx_limit_pps=pps) if kind == "rx" else SkewedTester(tx_limit_pps=pps, overload=kind)
     skew_s = rng.choice([0.0, twin.plan.loss_threshold * twin.plan.window_s])
     return replace(twin, tester=replace(tester, skew_s=skew_s)), pps
 

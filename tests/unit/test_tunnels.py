@@ -37,7 +37,7 @@ from trexbench.session.options import Setup as PacketSetup
 from trexbench.session.request import make_request
 from trexbench.session.tcp.keys import make_keys
 from trexbench.session.tcp.options import TcpSetup, TcpWish
-from trexbench.session.tcp.request import make_tcp_request
+from trexbench.session.tcp.request import TcpRequest, make_tcp_request
 from trexbench.session.tcp.simulate import SimulatedBench
 from trexbench.session.tcp.tunnels import CLIENT, FAR, _places
 from trexbench.suite.jobs import make_jobs

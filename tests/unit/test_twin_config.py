@@ -22,7 +22,7 @@ twin:
   cycles_per_packet: 340.5
   batch: 18.9us
   rss: {key: random, fields: [src, dst], table: 512}
-  tester: {tx_limit: 1mpps, overload: queue-full, skew: 1ms}
+  tester: {tx_limit: 1mpps, overload: queue-full}
 """
 
 # what, text to replace, its replacement, line, words of the message
@@ -46,7 +46,7 @@ def test_reads_what_is_written() -> None:
     assert (twin.workers, twin.clock_hz, twin.packet_cycles) == (3, 2.2e9, 340.5)
     assert twin.batch_s == pytest.approx(18.9e-6)
     assert twin.rss == specs.RssSpec("random", ("src", "dst"), 512)
-    assert twin.tester == specs.TesterSpec(tx_limit_pps=1e6, overload="queue-full", skew_s=0.001)
+    assert twin.tester == specs.TesterSpec(tx_limit_pps=1e6, overload="queue-full")
 
 
 def test_a_dut_needs_no_twin() -> None:

@@ -82,7 +82,7 @@ def test_every_instant_counts_between_the_lines_of_the_grid() -> None:
     engine.update(0, 0.5)
     bench.now_s = 1.1233
     assert (counts(engine, 0)[0], engine.poll()) == (376_700 + 311_600, [])
-    bench.now_s = 1.1235
+    bench.now_s = 1.15  # the grid's next line
     assert (engine.poll(), engine.poll(), counts(engine, 0)[0]) == ([0], [], 376_700 + 311_650)
     bench.now_s = 9.0
     assert (engine.poll(), counts(engine, 0)[0]) == ([], 376_700 + 311_650)
@@ -175,12 +175,13 @@ def test_with_a_perfect_router_all_that_the_model_of_traffic_sends_comes_back(
         elif not ended and action != "look":
             getattr(engine, action)(0)
             traffic.paused = action == "pause"
-        if bool(ended) != traffic.over(bench.now_s):  # one ends at this very instant, the other does not yet
-            follow(bench.now_s + 1e-6)
-            ended += engine.poll()
-        assert ended == [0] * traffic.over(bench.now_s)
+        assert not ended or traffic.over(bench.now_s + 1e-6)
         # where a whole frame falls on the very instant, the one may have it and the other not yet
         assert all(abs(counts(engine, port)[port] - sent.packets) <= len(streams) for port in (0, 1))
+    over = traffic.over(bench.now_s)
+    follow(bench.now_s + 1.1 * STEP_S)
+    ended += engine.poll()
+    assert ended == [0] or not (over or ended)
 
 
 def noisy(bench: Bench, **options: Any) -> SimEngine:
@@ -305,20 +306,6 @@ def test_a_receiver_at_its_limit_counts_errors() -> None:
     bench.now_s = 5.0
     found = engine.counters(1)
     assert (found.ipackets, found.ierrors, engine.load().queue_full) == (2_000_000, 1_000_000, 0)
-
-
-def test_skewed_counters_are_those_of_a_moment_before() -> None:
-    bench = Bench()
-    engine = bench.engine(tester=spec.TesterSpec(skew_s=0.025))
-    engine.start(0, [stream(pps=1e6)], 1.0, None)
-    late = []
-    for second in range(1, 40):
-        bench.now_s = second * 0.997
-        sent, received = counts(engine, 0)[0], counts(engine, 1)[1]
-        assert (sent, received) == (counts(engine, 0)[0], counts(engine, 1)[1]), "one instant has one answer"
-        late += [bench.now_s - sent / 1e6, bench.now_s - received / 1e6]
-    assert -1e-6 <= min(late) < 0.005 and 0.02 < max(late) <= 0.025 + 1e-6
-    assert late[0] != late[1]
 
 
 def test_what_the_router_kept_comes_after_the_stop() -> None:

@@ -84,8 +84,6 @@ class TesterSpec:
     queue_full) or ``queue-full`` (frames are dropped and counted)."""
     rx_overload: Annotated[str, r.choice("ierrors", "silent")] = "ierrors"
     """Counter of frames beyond rx_limit: ``ierrors``, or none (``silent``)."""
-    skew_s: Annotated[float, seconds, "skew"] = 0.0
-    """Longest time between readings of different ports' counters."""
 
     def limit_of(self, side: Literal["tx", "rx"], port: int) -> float | None:
         """Return the highest rate at which this port can send or receive; None for any rate."""

@@ -28,34 +28,15 @@ class Delay:
     most_s: float
 
 
-@dataclass(frozen=True)
-class Ring:
-    """Frames in a ring at the beginning and the end of a span."""
-
-    before: float
-    after: float
-    dropped: float  # frames that found it full
-    rate_pps: float  # of emptying it
-
-    @property
-    def waits_s(self) -> tuple[float, float]:
-        """Least and most time that frames leaving in the span had waited behind others.
-
-        The ring fills or empties evenly over the span; if it overflowed, it was full throughout, as it fills in no
-        time.
-        """
-        begin = self.after if self.dropped else self.before
-        return min(begin, self.after) / self.rate_pps, max(begin, self.after) / self.rate_pps
-
-
-def delay(spec: TwinSpec, frames: float, now: Pace, index: int, ring: Ring) -> Delay:
+def delay(spec: TwinSpec, frames: float, now: Pace, index: int, held: tuple[float, float]) -> Delay:
     """Latencies of frames that a worker at this pace fetched from one of its queues.
 
+    held: frames in its ring at the beginning and the end of the span, between which it fills or empties evenly.
     Of the frames fetched at once, the first to come waited longest, for a whole round, and leaves first. A frame on its
     own does not wait: an idle worker takes it at once.
     """
     together, each_s = now.fetches[index], now.cycles[index] / now.hz
-    least_s, most_s = ring.waits_s
+    least_s, most_s = min(held) / now.rates_pps[index], max(held) / now.rates_pps[index]
     firsts_s, lasts_s = most_s + now.period_s * (1 - 1 / together) + each_s, least_s + together * each_s
     base_s = spec.latency_s + spec.vector_cycles / now.hz
     return Delay(frames, base_s + min(firsts_s, lasts_s), base_s + max(firsts_s, lasts_s))

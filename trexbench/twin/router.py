@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config.twin import RssSpec, TwinSpec
 from ..core.dut.rss import MICROSOFT_KEY, Toeplitz, queue_of
-from .latency import Delay, Ring, delay
+from .latency import Delay, delay
 from .noise import mixed, normal
 from .workers import Pace, QueueLoad, pace
 from .world import Arrival
@@ -138,9 +138,8 @@ class TwinRouter:
 
         Record the delays of timed frames; return how many frames were fetched.
         """
-        held, before, rate_pps = queue.held, queue.kept, now.rates_pps[index]
-        waiting = sum(held.values())
-        gone = min(waiting, rate_pps * span_s)
+        held, before, waiting = queue.held, queue.kept, sum(queue.held.values())
+        gone = min(waiting, now.rates_pps[index] * span_s)
         kept = min(waiting - gone, float(self.spec.ring))
         dropped = waiting - gone - kept
         queue.packets += gone
@@ -149,10 +148,10 @@ class TwinRouter:
         for key, count in held.items() if waiting else ():
             self._gone[key] = self._gone.get(key, 0.0) + count * gone / waiting
         queue.held = {key: count * kept / waiting for key, count in held.items()} if kept else {}
-        ring = Ring(before, kept, dropped, rate_pps)
+        ends = (kept if dropped else before, kept)  # one that overflows fills in no time
         for key in self._timed if gone else ():
             if frames := held.get(key, 0.0) * gone / waiting:
-                self._taken.setdefault(key, []).append(delay(self.spec, frames, now, index, ring))
+                self._taken.setdefault(key, []).append(delay(self.spec, frames, now, index, ends))
         return gone
 
 

@@ -8,7 +8,6 @@ from a copy, which runs up to that moment and is then discarded.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from math import floor
@@ -28,7 +27,7 @@ from ..stlserver.engine import (
 )
 from .latency import LatencyGroup
 from .noise import mixed
-from .tester import PortTraffic, Tally, between, frame_bytes, skew_of
+from .tester import PortTraffic, Tally, frame_bytes
 from .world import FrameClass, Router, TesterPort, World
 
 STEP_S = 0.05  # distance between the grid's lines
@@ -38,7 +37,7 @@ SAME_INSTANT_S = 1e-9
 class SimEngine:
     """Ports whose frames go through ``router``, which connects 0 and 1, 2 and 3, and so on.
 
-    speed_bps: L1 speed of each port. seed: of the tester's own irregularities. step_s: as STEP_S.
+    speed_bps: L1 speed of each port. seed: of the moments at which frames are timed. step_s: as STEP_S.
     """
 
     def __init__(
@@ -53,20 +52,16 @@ class SimEngine:
         step_s: float = STEP_S,
     ) -> None:
         self._clock, self._origin_s = clock, clock()
-        self._tester, self._seed, self._step_s = tester or TesterSpec(), seed, step_s
+        self._seed, self._step_s, tester = seed, step_s, tester or TesterSpec()
         self.ports = simulated_ports("sim", ports, speed_bps)
-        self._world = World(
-            router, [TesterPort.of(self._tester, port, speed_bps) for port in range(ports)], partners(ports)
-        )
+        own = [TesterPort.of(tester, port, speed_bps) for port in range(ports)]
+        self._world = World(router, own, partners(ports))
         self._view: tuple[float, World] | None = None
-        self._past: deque[tuple[float, list[tuple[Tally, ...]]]] = deque()
         self._shown = [EngineCounters() for _ in self.ports]
         self._shown_flows: list[dict[int, FlowTotals]] = [{} for _ in self.ports]
         self._queue_full = dict.fromkeys(range(ports), 0)
         self._starts = 0
         self._ended: list[int] = []
-        self._reported: set[int] = set()  # ports whose traffic was reported as ended before the grid's line came
-        self._remember()
 
     def check(self, port: int, stream: StreamSpec) -> None:
         if any(instruction["type"] == "trim_pkt_size" for instruction in stream.instructions):
@@ -85,7 +80,6 @@ class SimEngine:
         self._starts += 1
         state.tx.traffic = PortTraffic.begin(streams, factor, world.at_s, duration_s)
         state.tx.owed_s = 0.0
-        self._reported.discard(port)
 
     def update(self, port: int, factor: float) -> None:
         self.settle(split=True)
@@ -105,29 +99,19 @@ class SimEngine:
     def stop(self, port: int) -> None:
         self.settle(split=True)
         self._world.ports[port].tx.traffic = None
-        self._reported.discard(port)
         self._ended = [ended for ended in self._ended if ended != port]
 
     def poll(self) -> Sequence[int]:
-        now_s = self.settle()
-        for number, port in enumerate(self._world.ports):
-            begin_s = self._world.at_s
-            if number not in self._reported and port.tx.traffic is not None and port.tx.over(begin_s, now_s):
-                self._reported.add(number)
-                self._ended.append(number)
+        """Return the ports whose traffic has ended by the grid's last line."""
+        self.settle()
         ended, self._ended = self._ended, []
         return ended
 
     def counters(self, port: int) -> EngineCounters:
-        """Return the frames sent, received and lost by the port, as of the (skewed) moment of this reading."""
-        now_s = self.settle()
-        tallies: Sequence[Tally] = self._world_at(now_s).ports[port].tallies()
-        if early_s := skew_of(self._tester, self._seed, port, floor(now_s / self._step_s + 1e-6)):
-            known = [*((at_s, all_ports[port]) for at_s, all_ports in self._past), (now_s, tallies)]
-            tallies = between(known, now_s - early_s)
-        sent, received, errors = tallies
-        counts = {"opackets": sent.packets, "obytes": sent.bytes, "ierrors": errors.packets}
-        counts |= {"ipackets": received.packets, "ibytes": received.bytes}
+        """Return the frames sent, received and lost by the port."""
+        state = self._world_at(self.settle()).ports[port]
+        counts = {"opackets": state.sent.packets, "obytes": state.sent.bytes, "ierrors": state.errors.packets}
+        counts |= {"ipackets": state.received.packets, "ibytes": state.received.bytes}
         # the copy may have rounded a frame up that the original does not count yet: counters never go back
         before = self._shown[port]
         self._shown[port] = EngineCounters(**{name: max(getattr(before, name), now) for name, now in counts.items()})
@@ -181,29 +165,14 @@ class SimEngine:
         line_s = round(passed_s / self._step_s) * self._step_s
         now_s = max(line_s if abs(passed_s - line_s) < SAME_INSTANT_S else passed_s, self._world.at_s)
         while (line_s := (floor(self._world.at_s / self._step_s + 1e-6) + 1) * self._step_s) <= now_s:
-            self._step(line_s, now_s)
-        if split:
-            self._view = None
-            if self._world.at_s < now_s:
-                self._step(now_s, now_s)
+            self._step(line_s)
+        if split and self._world.at_s < now_s:
+            self._step(now_s)
         return now_s
 
-    def _step(self, end_s: float, now_s: float) -> None:
+    def _step(self, end_s: float) -> None:
         self._view = None
-        for port in self._world.step(end_s):
-            if port not in self._reported:
-                self._ended.append(port)
-            self._reported.discard(port)
-        if end_s > now_s - self._tester.skew_s - self._step_s:
-            self._remember()
-
-    def _remember(self) -> None:
-        """Keep the tallies that skewed readings need: those within the skew, and the last before it."""
-        if not self._tester.skew_s:
-            return
-        self._past.append((self._world.at_s, [port.tallies() for port in self._world.ports]))
-        while len(self._past) > 2 and self._past[1][0] <= self._world.at_s - self._tester.skew_s:
-            self._past.popleft()
+        self._ended += self._world.step(end_s)
 
     def _world_at(self, now_s: float) -> World:
         if now_s <= self._world.at_s:

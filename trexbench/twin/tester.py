@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, inf
 
-from ..config.twin import TesterSpec
 from ..core.units import l1_bits
 from ..stlserver.engine import FCS_BYTES, StreamSpec
 
@@ -125,9 +123,6 @@ class Tally:
     def bytes(self) -> int:
         return sum(length * frames for length, frames in self.frames.items())
 
-    def copy(self) -> Tally:
-        return Tally(Counter(self.frames), dict(self.fractions))
-
 
 def rate_at(spec: StreamSpec, factor: float) -> float:
     """Rate of the stream in packets/s while it sends."""
@@ -171,16 +166,6 @@ class TxPort:
         self.owed_s = max(0.0, self.owed_s + self._busy_s(sent) - span_s)
         return self._through_core(sent, span_s, on_s)
 
-    def over(self, begin_s: float, end_s: float) -> bool:
-        """Test whether the traffic as of ``begin_s`` will have ended by ``end_s``."""
-        ahead = self.copy()
-        ahead.send(begin_s, end_s)
-        return ahead.traffic is not None and ahead.traffic.over(end_s)
-
-    def copy(self) -> TxPort:
-        traffic = None if self.traffic is None else self.traffic.copy()
-        return replace(self, traffic=traffic, queue_full=self.queue_full.copy())
-
     def _busy_s(self, sent: Sent) -> float:
         """Time that the wire, or a core that stretches time, needs for these frames."""
         bits = sum(frames * l1_bits(frame_bytes(spec)) for spec, frames in sent)
@@ -221,22 +206,3 @@ def received_share(limit_pps: float | None, frames: float, span_s: float) -> flo
     if limit_pps is None or frames <= limit_pps * span_s:
         return 1.0
     return limit_pps * span_s / frames
-
-
-def skew_of(tester: TesterSpec, seed: int, port: int, instant: int) -> float:
-    """Seconds by which this port's counters are older than they claim, at the grid's instant of this number."""
-    return tester.skew_s * random.Random(f"{seed} skew {port} {instant}").random() if tester.skew_s else 0.0
-
-
-def between(points: Sequence[tuple[float, Sequence[Tally]]], at_s: float) -> list[Tally]:
-    """Interpolate tallies between the known moments; before the first of these, return the first."""
-    later = next((i for i, (point_s, _) in enumerate(points) if point_s >= at_s), len(points) - 1)
-    end_s, after = points[later]
-    begin_s, before = points[max(0, later - 1)]
-    share = min(1.0, max(0.0, (at_s - begin_s) / (end_s - begin_s))) if end_s > begin_s else 1.0
-    tallies = [Tally() for _ in after]
-    for tally, first, second in zip(tallies, before, after, strict=True):
-        for length in second.frames:
-            old, new = (one.frames[length] + one.fractions.get(length, 0.0) for one in (first, second))
-            tally.add(length, old + (new - old) * share)
-    return tallies

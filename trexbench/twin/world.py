@@ -79,9 +79,6 @@ class TesterPort:
         tx = TxPort(speed_bps, spec.limit_of("tx", port), spec.overload == "stretch")
         return cls(tx, spec.limit_of("rx", port), spec.rx_overload == "silent")
 
-    def tallies(self) -> tuple[Tally, ...]:
-        return self.sent.copy(), self.received.copy(), self.errors.copy()
-
 
 @dataclass
 class World:
