@@ -11,7 +11,7 @@ from typing import Any
 from ..config.twin import RssSpec, TwinSpec
 from ..core.dut.rss import MICROSOFT_KEY, Toeplitz, queue_of
 from .latency import Delay, delay
-from .noise import mixed, normal
+from .noise import drawn, normal
 from .workers import Pace, QueueLoad, pace
 from .world import Arrival
 
@@ -119,7 +119,7 @@ class TwinRouter:
             for key, pps in streams:
                 queue.held[key] = queue.held.get(key, 0.0) + pps * span_s
         for number, (worker, places) in enumerate(zip(self._workers, self._queues_of, strict=True)):
-            speed = 1 + self.spec.noise * normal(self._seed, number, cell) if self.spec.noise else 1.0
+            speed = 1 + self.spec.noise * normal(drawn(self._seed, number, cell)) if self.spec.noise else 1.0
             now = pace(self.spec, [self._load(self._queues[at], span_s) for at in places], speed)
             for index, at in enumerate(places):
                 worker.packets += self._fetch(self._queues[at], now, index, span_s)
@@ -178,7 +178,7 @@ class Rss:
         if spec.key == "microsoft":
             self.key = MICROSOFT_KEY
         elif spec.key == "random":
-            self.key = b"".join(mixed(seed, part).to_bytes(8, "big") for part in range(_KEY_BYTES // 8))
+            self.key = drawn(seed).randbytes(_KEY_BYTES)
         else:
             self.key = bytes.fromhex(spec.key)
         self._toeplitz = Toeplitz(self.key)

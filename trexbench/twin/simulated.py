@@ -26,7 +26,7 @@ from ..stlserver.engine import (
     simulated_ports,
 )
 from .latency import LatencyGroup
-from .noise import mixed
+from .noise import drawn
 from .tester import PortTraffic, Tally, frame_bytes
 from .world import FrameClass, Router, TesterPort, World
 
@@ -75,7 +75,7 @@ class SimEngine:
             world.tags.setdefault(flow, len(world.tags))
         state.flows = flows
         state.groups = {
-            flow.mark: LatencyGroup(mixed(self._seed, port, *flow.mark) / 2**64) for flow in flows.values() if flow.mark
+            flow.mark: LatencyGroup(drawn(self._seed, port, flow.mark).random()) for flow in flows.values() if flow.mark
         }
         self._starts += 1
         state.tx.traffic = PortTraffic.begin(streams, factor, world.at_s, duration_s)

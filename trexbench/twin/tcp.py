@@ -10,12 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, sqrt
-from random import Random
-from zlib import crc32
 
 from ..core.dut.telemetry import CpuTime, DropCount, DutReading, Moment, Observation
 from ..core.tcp.plan import HostReading, Leg, Ping, StreamCount, TcpPlan, ThreadTime, Way
-from .noise import mixed, normal
+from .noise import drawn, normal
 from .tcp_limits import LINE, LOSS, QUEUES, ROUTER, WAN, Carried, TcpModel
 
 KERNEL = 0.9  # the kernel's share of an endpoint's CPU time
@@ -23,7 +21,6 @@ DROPPED = 0.001  # share of the packets that a router drops, and hosts send agai
 TIMESTAMPS = 1  # bit of TCP_INFO's ``options``
 UNFILLED = 1.5  # congestion window relative to what is in flight, where it is not the limit
 PING_SPREAD = 0.07  # standard deviation of the idle path's round trips, as a share of their mean
-_WAYS = (Way.FORWARD, Way.REVERSE, Way.BIDIR)
 
 
 @dataclass(frozen=True)
@@ -81,12 +78,12 @@ class TcpTwin:
 
     def ping(self, leg: Leg, count: int, loaded: bool, streams: int = 1) -> Ping:
         """Ping over the idle path, or beside the leg: the requests wait where its packets wait."""
-        rng, wan = Random(mixed(self._seed, 7, loaded, *_numbers(leg))), self._model.wan
+        rng, wan = drawn(self._seed, leg, loaded), self._model.wan
         flows = self._model.carried(leg, streams).values() if loaded else ()
         waits, times = [self._waiting_s(flow, leg, streams) for flow in flows], []
         for _ in range(count):
             time_s = self._model.tcp.ping_s * max(0.5, rng.gauss(1, PING_SPREAD))
-            time_s += sum(wait * (0.5 + 0.5 * rng.random()) for wait in waits)
+            time_s += sum(wait * rng.uniform(0.5, 1) for wait in waits)
             if wan is not None:
                 time_s += wan.delay_s + wan.jitter_s * (rng.uniform(-1, 1) + rng.uniform(-1, 1))
             if wan is None or rng.random() <= (1 - wan.loss) ** 2:
@@ -112,14 +109,14 @@ class TcpTwin:
             yield at_s, Moment.END if at_s == last_s else Moment.TICK
 
     def _carry(self, flow: _Flow, leg: Leg, plan: TcpPlan, number: int, span_s: float) -> None:
-        key = (self._seed, *_numbers(leg), _WAYS.index(flow.way))
-        factor = max(0.0, 1 + normal(*key, 1, number) * self._model.spec.noise / sqrt(span_s))
+        rng = drawn(self._seed, leg, flow.way, number)
+        factor = max(0.0, 1 + normal(rng) * self._model.spec.noise / sqrt(span_s))
         if flow.carried.limit in (LINE, WAN):  # never faster than their rate
             factor = min(factor, 1.0)
         carried = factor * flow.carried.bps * span_s / 8
         flow.payload_bytes += carried
         flow.retransmits += flow.loss * carried / self._model.mss(leg.version)
-        share_waiting = 0.5 + 0.5 * Random(mixed(*key, 2, number)).random()
+        share_waiting = rng.uniform(0.5, 1)
         flow.rtt_s = flow.idle_s + share_waiting * self._waiting_s(flow.carried, leg, plan.streams)
         flow.sent_bytes = max(flow.sent_bytes, flow.payload_bytes + flow.carried.bps * flow.rtt_s / 8)
 
@@ -171,10 +168,3 @@ class TcpTwin:
             drops=(DropCount("dropped", int(drops)),),
         )
         return DutReading(moment, t_s, 0.0, observation)
-
-
-def _numbers(leg: Leg) -> tuple[int, ...]:
-    """Numbers that identify the leg, to draw its noise from."""
-    options = [leg.buffer_bytes] if leg.buffer_bytes is not None else []
-    options += [crc32(leg.congestion.encode())] if leg.congestion else []
-    return _WAYS.index(leg.way), leg.version, leg.repetition, *options
