@@ -18,7 +18,7 @@ from effort import scaled
 from runs import World, make_plan, make_result
 from seen import kernel, run_of, vpp
 
-from trexbench.core.errors import ConfigError, StoreError
+from trexbench.core.errors import StoreError
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
@@ -292,53 +292,3 @@ def test_many_open_it_at_once(tmp_path: Path) -> None:
     stored = len(paths) + 6 * loops
     assert len(found) == 6 * loops and max(found) == stored and min(found) > len(paths)
     assert len(rows(tmp_path)) == stored
-
-
-# Questions
-
-
-@pytest.mark.portable
-def test_a_query_reads_the_tables(tmp_path: Path) -> None:
-    path = store(tmp_path, RUN)
-    (path.parent / "bad.json").write_text("{")
-    index = open_index(tmp_path, print)
-    columns, found = index.query("select * from runs")
-    row = row_of(RUN, "x")
-    assert set(columns) == {"limited_by", *row.to_dict(), *vars(row.cell)} - {"limit", "cell"} and len(found) == 1
-    assert index.query("select count(*) as n, max(total_pps) from runs where dut like 'lab-%'") == (
-        ["n", "max(total_pps)"], [(1, RUN.analysis.total_pps)],
-    )  # fmt: skip
-    counting = "with x(n) as (values (1) union all select n + 1 from x where n < 3) select n from x"
-    assert index.query(counting)[1] == [(1,), (2,), (3,)]
-    assert [name for name, _ in index.query("select * from problems")[1]] == ["2026-03-01/lab-linux/bad.json"]
-    assert index.query("select json_extract(nodes, '$.ethernet-input') > 0 from runs")[1] == [(1,)]
-
-
-@pytest.mark.portable
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "delete from runs", "create temp table x (y)", "pragma user_version = 7", "attach 'other.sqlite' as other",
-        "vacuum into 'copy.sqlite'", "begin immediate", "select 1; drop table runs", "select load_extension('x')",
-        "select writefile('x', 'y')", "nonsense",
-    ],
-)  # fmt: skip
-def test_a_query_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
-    monkeypatch.chdir(tmp_path)
-    store(tmp_path, RUN)
-    wanted = snapshot(tmp_path)
-    before = (tmp_path / INDEX_FILE).read_bytes()
-    index = open_index(tmp_path, print)
-    with pytest.raises(ConfigError, match="query: "):
-        index.query(sql)
-    assert index.rows() == wanted[0]
-    assert (tmp_path / INDEX_FILE).read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["2026-03-01", INDEX_FILE]
-
-
-def test_a_query_without_end_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trexbench.results.index.QUERY_S", 0.1)
-    endless = "with x(n) as (values (1) union all select n + 1 from x) select count(*) from x"
-    index = open_index(tmp_path, print)
-    with pytest.raises(ConfigError, match="longer than"):
-        index.query(endless)

@@ -543,16 +543,6 @@ def test_runs_of_a_store_are_found_by_their_names(fresh: Fresh) -> None:
             find_rows(name, fresh(), pytest.fail)
 
 
-def test_a_query_of_a_store_without_duckdb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = memory_store(1)
-    monkeypatch.setattr("trexbench.review.find.can_import", lambda _: False)
-    with pytest.raises(ConfigError, match="memory://lab/results needs duckdb"):
-        query("select 1", results, pytest.fail)
-    monkeypatch.setattr("trexbench.results.remote.has_parquet", lambda: False)
-    with pytest.raises(ConfigError, match="results at memory:// need pyarrow"):
-        query("select 1", results, pytest.fail)
-
-
 @pytest.mark.parametrize(("address", "package"), [("s3://lab/x", "s3fs"), ("sftp://127.0.0.1/x", "paramiko")])
 def test_a_missing_library_is_named(address: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -619,6 +609,17 @@ def test_a_store_that_cannot_create_is_refused(monkeypatch: pytest.MonkeyPatch) 
 # Queries
 
 
+def test_a_query_reads_the_tables(tmp_path: Path) -> None:
+    path = ended_night(tmp_path)
+    (folder := tmp_path / date(0) / "netgate-vpp").joinpath("bad.json").write_text("{")
+    columns, found = query("select * from runs", tmp_path, pytest.fail)
+    (row, *_) = open_index(tmp_path, pytest.fail).rows()
+    assert set(columns) == {"limited_by", *row.to_dict(), *vars(row.cell)} - {"limit", "cell"} and found
+    assert query("select distinct simulated, total_pps > 0 from runs", tmp_path, pytest.fail)[1] == [(1, 1)]
+    (problem,) = query("select path from problems", tmp_path, pytest.fail)[1]
+    assert tmp_path / problem[0] == folder / "bad.json" and path.exists()
+
+
 def test_a_query_reads_and_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a\n1\n")
     rows = make_rows(noisy(3))
@@ -641,13 +642,6 @@ def test_a_query_reads_and_changes_nothing(tmp_path: Path) -> None:
     assert {one.name for one in tmp_path.iterdir()} == {"secret.csv", "x.parquet"}
 
 
-def test_truth_is_a_number_as_in_sqlite(tmp_path: Path) -> None:
-    ended_night(tmp_path)
-    asked = "select simulated, total_pps > 0 from runs"
-    index = open_index(tmp_path, pytest.fail)
-    assert str(query(asked, tmp_path, pytest.fail)[1]) == str(index.query(asked)[1])
-
-
 @pytest.mark.parametrize("package", ["pyarrow", "duckdb"])
 def test_a_broken_package_counts_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     broken = tmp_path / "packages" / package
@@ -657,7 +651,8 @@ def test_a_broken_package_counts_as_missing(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(str(broken.parent))
     ended_night(tmp_path)
-    assert query("select sqlite_version() is not null from runs", tmp_path, pytest.fail)[1] == [(1,)]
+    with pytest.raises(ConfigError, match="query: DuckDB is not installed: pip install"):
+        query("select 1", tmp_path, pytest.fail)
 
 
 def test_a_query_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
