@@ -56,6 +56,8 @@ def test_a_zoom_is_refused_on_the_command_line_and_reported_in_a_config(tmp_path
     code, _, err = run("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--zoom", "--sim")
     assert code == 2 and err.count("\n") == 1 and "a ramp has no zoom" in err
     assert "--zoom" not in run("ramp", "--help-all").out
+    code, _, err = run("ramp", "--dut", "netgate-vpp", "--mode", "64b", "--stop-on-saturation", "--sim")
+    assert code == 2 and err.count("\n") == 1 and "a ramp goes on to its target: lower --ramp-to" in err
     (tmp_path / "r.yaml").write_text(f"plan: {{zoom: 60s}}\n{shipped('netgate-vpp')}")
     code, out, _ = run("dut", "check", "./r.yaml")
     assert code == 2 and out == "r.yaml:1: plan.zoom: ignored: a ramp has no zoom: leave it out\n"
