@@ -62,7 +62,6 @@ def test_ramp_measures_a_router_that_forwards(tmp_path: Path, ephemeral: Path) -
     assert [one["direction"] for one in found["analysis"]] == ["0->1", "1->0"]
     assert all(one["received"] > 0.8 * one["sent"] > 1000 for one in found["analysis"]), found["analysis"]
     assert found["dut"]["attested"] and found["dut"]["facts"]["ip_forward"] == 1
-    assert found["dut"]["facts"]["netdev_max_backlog"] > 0, "seen on the host, where the namespace does not show it"
     assert [one["flows"] for one in found["profiles"].values()] == [251, 251]
     assert {one["xdp_mode"] for one in found["generator"]["ports"]} == {"driver"}
     first, last = (found["samples"][at]["senders"]["0"] for at in (0, -1))

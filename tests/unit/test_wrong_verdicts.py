@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -22,8 +23,8 @@ from trexbench.core.dut.telemetry import DropCount, Observation
 from trexbench.core.load.plan import Direction
 from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.result import RunResult, from_document
-from trexbench.core.strategy.ramp import MAX_RECHECKS
 from trexbench.core.units import format_share
+from trexbench.core.verdict.evidence import MAX_RECHECKS
 from trexbench.core.verdict.parts import DirectionResult, Limit
 
 CAPACITY = 7e5
@@ -91,7 +92,28 @@ def test_case_1_stalls_without_end_cost_a_bounded_time() -> None:
     plan, samples, analysis = measured(World(blips=stalls), ramp_s=120.0)
     rechecks, recheck_s = sum(name == "recheck" for name, _ in stages(samples)), plan.length_s(Phase.RECHECK)
     assert rechecks == MAX_RECHECKS and samples[-1].t_s < plan.duration_s + rechecks * (recheck_s + plan.drain_s)
-    assert len(analysis.stalls) == MAX_RECHECKS and analysis.directions[0].limit is Limit.DUT
+    (one,) = analysis.directions
+    assert len(analysis.stalls) == MAX_RECHECKS and (one.limit, one.at_least) == (Limit.UNKNOWN, True)
+    assert one.maximum_pps == one.confirmed_pps and "carried" in one.reasons[0]
+
+
+@pytest.mark.parametrize("seed", range(scaled(40, 8)))
+def test_case_1_a_delay_that_grows_in_the_ramp_is_no_limit(seed: int) -> None:
+    """Each window lacks what the ramp's slope adds to the frames on their way: a share at every rate above that one."""
+    rng = random.Random(seed)
+    capacity, at_s, delay_s = rng.choice([inf, rng.uniform(8e5, 1.3e6)]), rng.uniform(10, 40), rng.uniform(0.02, 0.6)
+
+    class Rerouted(SimulatedGenerator):
+        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+            if self.clock.now_s > at_s:
+                self.world = replace(self.world, latency_s=delay_s)
+            super()._deliver(direction, forwarded, seconds)
+
+    (one,) = judged(World(capacity), Rerouted, ramp_s=rng.choice([30.0, 60.0, 600.0])).directions
+    if one.limit is Limit.DUT:
+        assert (one.low_pps or 0) <= 1.0011 * capacity and capacity <= (one.high_pps or 0), "0.1 % may be lost"
+    else:
+        assert one.maximum_pps <= 1.0011 * capacity
 
 
 @pytest.mark.parametrize("share", [0.0, 0.005])

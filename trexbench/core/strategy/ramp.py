@@ -14,7 +14,7 @@ from ..load.sample import LATENCY_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window
 from ..units import format_length, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
-from ..verdict.evidence import find_evidence, find_rechecks
+from ..verdict.evidence import MAX_RECHECKS, find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
 from ..verdict.parts import DirectionResult, Limit, Verdict
 from .analysis import TRIALS_LOWER, analyse, next_trial
@@ -25,9 +25,6 @@ COARSE_STEP = 0.02
 LOWER_AT_NO_LOSS = 0.01
 """Share by which a second trial is lower with --loss 0, whose throughput is the rate confirmed. Without it, eight of
 eight ramps of a twin with noise of 0.3 % (netgate-vpp) state 3 % too little, with it two of four do."""
-MAX_RECHECKS = 3
-"""Limit of holds of the first bad rate, and of resumed ramps: stalls at different rates cost a run this much time
-(benchmarks/verdicts.py)."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,11 @@ STOOD = 0.2
 (benchmarks/verdicts.py: stalls)."""
 
 
+MAX_RECHECKS = 3
+"""Limit of holds of the first bad rate, and of resumed ramps: stalls at different rates cost a run this much time
+(benchmarks/verdicts.py). Of 320 ramps of DUTs with noise up to 3 % none had three that were carried by chance."""
+
+
 @dataclass(frozen=True)
 class Recheck:
     """A rate that was held once more, to its end, after sustained loss there."""

@@ -16,7 +16,7 @@ from ..load.sample import CONFIRM_PHASES, Phase, Sample, by_trial
 from ..load.windows import NOTHING_SHARE, RunWindows, Window, build_window
 from ..units import format_pps, format_share
 from .blame import blame, misses
-from .evidence import find_evidence
+from .evidence import MAX_RECHECKS, find_evidence, find_rechecks
 from .parts import Limit, Trial, Verdict
 from .path import alike, find_path
 
@@ -78,7 +78,7 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     held = {t: find_held(measured.samples, direction, CONFIRM_PHASES, t.number).window for t in trials if not t.passed}
     failed = [t for t, w in held.items() if t.received < carried * t.sent]
     failed = [t for t in failed if blame(measured.plan, [held[t]])[0] is not Limit.GENERATOR_RX]
-    reason = _came_late(measured, direction, verdict)
+    reason = _came_late(measured, direction, verdict) or (_only_carried(measured, direction) if trials else "")
     if not confirmed:
         reason = reason or _lost_less(measured, direction, verdict, failed) or _none_without_loss(measured, failed)
     if reason:
@@ -122,6 +122,18 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
         f"{claimed} frames were missing while the traffic went on, and only {max(0, round(missing))} when it had "
         "stopped: the path delays frames, or a port's counters, by more than a window; use a longer `window:` in the "
         "plan"
+    )
+
+
+def _only_carried(measured: RunWindows, direction: Direction) -> str:
+    """Explain that loss set in at ever other rates, which were carried when they were held; empty where one was not."""
+    holds = find_rechecks(measured, direction)
+    if len(holds) < MAX_RECHECKS or not all(hold.carried for hold in holds):
+        return ""
+    rates = ", ".join(format_pps(hold.asked_pps) for hold in holds)
+    return (
+        f"loss set in several times, and the DUT carried {rates} when these rates were held again: it stands still now "
+        "and then, or the path's delay grows; use a longer --ramp-duration, or trexbench search"
     )
 
 
