@@ -231,9 +231,9 @@ def read_tests(results: Path, outcome: Outcome, most_cpu_s: tuple[float, float],
     references_s = list[float]()
     for case in ElementTree.parse(results).iter("testcase"):
         name, skip = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}", case.find("skipped")
-        noted = {note.get("name"): float(note.get("value", "")) for note in case.iter("property")}
-        spent_s[name] = noted.get("cpu_s", 0.0)
-        references_s += [noted["reference_s"]] if "reference_s" in noted else []
+        noted = {note.get("name"): note.get("value", "") for note in case.iter("property")}
+        spent_s[name] = float(noted.get("cpu_s", 0))
+        references_s += [float(noted["reference_s"])] if "reference_s" in noted else []
         if case.find("failure") is not None or case.find("error") is not None:
             outcome.failures.append(name)
         elif skip is None:

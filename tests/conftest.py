@@ -71,7 +71,7 @@ def cpu_s() -> float:
 
 
 def reference_s() -> float:
-    """CPU time of a small piece of work, always the same: what the machine's speed is at the moment."""
+    """CPU time of a small piece of work, always the same: how fast the machine is at the moment."""
     begun_s = time.process_time()
     rows = {f"{number}.{number % 7}": [number, number * 0.5, str(number)] for number in range(500)}
     sorted(json.loads(json.dumps(rows)).items(), key=lambda row: (row[1][1] % 10, row[0]))

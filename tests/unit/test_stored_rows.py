@@ -651,7 +651,7 @@ def test_a_broken_package_counts_as_missing(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(str(broken.parent))
     ended_night(tmp_path)
-    with pytest.raises(ConfigError, match="query: DuckDB is not installed: pip install"):
+    with pytest.raises(ConfigError, match="query: it needs DuckDB and pyarrow: pip install"):
         query("select 1", tmp_path, pytest.fail)
 
 

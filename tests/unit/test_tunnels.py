@@ -144,10 +144,11 @@ def test_what_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path) -> 
 
 
 def test_a_twin_has_the_headers_of_any_tunnel() -> None:
-    for tunnel, by, payload in (("relay", "the twin", 1412), ("none", "", 1448)):
+    for tunnel, mtu, payload in (("relay", 1464, 1412), ("wireguard,mtu=600", 600, 548), ("none", None, 1448)):
         wished = TcpSetup(configs_dir=CONFIGS, sim=True, tunnel=tunnel)
         bench = SimulatedBench(make_tcp_request(TcpWish("lab-linux"), wished))
-        assert (bench.setup.tunnel, bench.setup.tunnel_by, bench._model.mss(4)) == (tunnel, by, payload)
+        assert bench.setup.tunnel == tunnel.partition(",")[0] and bool(bench.setup.tunnel_by) == (mtu is not None)
+        assert (bench.setup.tunnel_mtu, bench._model.mss(4)) == (mtu, payload)
 
 
 def test_the_document_says_what_it_went_through() -> None:
@@ -312,7 +313,7 @@ def test_the_document_says_what_ipv6_went_through() -> None:
     ("raspberry-pi", "none", "none"),
 ])  # fmt: skip
 def test_a_twin_has_the_tunnel_that_is_asked_for(name: str, wished: str | None, through: str) -> None:
-    dut = read_dut(CONFIGS / f"{name}.yaml")
+    dut = read_dut(CONFIGS / f"{name}.yaml").with_tunnel(wished)
     plan = TcpPlan((Leg(Way.FORWARD, 6),), time_s=5)
     bench = SimulatedBench(TcpRequest(dut=dut, plan=plan, sim=True, speedup=1e9, tunnel=wished))
     assert (bench.setup.tunnel, bench.setup.header_bytes(6)) == (through, {"none": 0, "6in4": 20}[through])

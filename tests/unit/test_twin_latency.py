@@ -252,10 +252,11 @@ def test_the_factor_is_not_for_latency_streams() -> None:
     assert found.histogram == {0: 1000} and bench.engine.counters(0).opackets == 1000 + 1000 + 2000
 
 
-def test_the_jitter_is_that_of_frames_that_know_nothing_of_one_another() -> None:
+@pytest.mark.parametrize("frames", [1.0, 20.0])
+def test_the_jitter_is_that_of_frames_that_know_nothing_of_one_another(frames: float) -> None:
     group = LatencyGroup(0.1)
     for _ in range(100):
-        group.receive(64, 20.0, [Delay(1.0, 0.0, 90e-6)])
+        group.receive(64, frames, [Delay(1.0, 0.0, 90e-6)])
     # two even draws from 0 to 1 are a third apart
     assert group.jitter_s == pytest.approx(30e-6, rel=0.1)
     assert fmean([group.min_s, group.max_s]) == pytest.approx(45e-6, rel=0.05)

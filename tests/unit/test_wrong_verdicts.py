@@ -97,6 +97,19 @@ def test_case_1_stalls_without_end_cost_a_bounded_time() -> None:
     assert one.maximum_pps == one.confirmed_pps and "carried" in one.reasons[0]
 
 
+def test_case_1_stalls_of_one_direction_leave_the_other_its_knee() -> None:
+    class OneStalls(SimulatedGenerator):
+        """Its second direction loses half, three times."""
+
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            stalls = direction.tx == 1 and any(0 < self.clock.now_s - at < 3.2 for at in (15.0, 32.0, 49.0))
+            return super()._forward(direction, frames, frames / 2 if stalls else most)
+
+    analysis = judged(World({"0->1": CAPACITY, "1->0": 9.9e9}), OneStalls, bidir=True, ramp_s=120.0)
+    assert [str(stall.direction) for stall in analysis.stalls] == ["1->0"] * MAX_RECHECKS
+    assert is_the_knee(analysis.directions[0])
+
+
 @pytest.mark.parametrize("seed", range(scaled(40, 8)))
 def test_case_1_a_delay_that_grows_in_the_ramp_is_no_limit(seed: int) -> None:
     """Each window lacks what the ramp's slope adds to the frames on their way: a share at every rate above that one."""

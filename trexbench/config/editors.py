@@ -60,7 +60,10 @@ def _meanings(cls: Any) -> dict[str, dict[str, object]]:
     meanings: dict[str, dict[str, object]] = {field.name: _default(field.default) for field in fields(cls)}
     for base in reversed(cls.__mro__[:-1]):
         for name, note in notes_of(base).items():
-            meanings.setdefault(name, {})["description"] = _of_keys(note)
+            meaning = meanings.setdefault(name, {})
+            meaning["description"] = _of_keys(note)
+            if "Default: " in note:
+                meaning.pop("default", None)
     return meanings
 
 

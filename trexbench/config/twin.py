@@ -76,9 +76,9 @@ class TesterSpec:
     """Limits of the simulated TRex; by default it has none."""
 
     tx_limit_pps: Annotated[float | Mapping[int, float] | None, r.pps, "tx_limit"] = None
-    """Highest rate at which a port sends; from Python also by port, of which those not named have no limit."""
+    """Highest rate at which a port sends."""
     rx_limit_pps: Annotated[float | Mapping[int, float] | None, r.pps, "rx_limit"] = None
-    """Highest rate at which a port receives, likewise."""
+    """Highest rate at which a port receives."""
     overload: Annotated[str, r.choice("stretch", "queue-full")] = "stretch"
     """Effect of offering more than tx_limit: ``stretch`` (sending takes longer, as in TRex: fewer frames, no
     queue_full) or ``queue-full`` (frames are dropped and counted)."""

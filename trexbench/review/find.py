@@ -91,7 +91,7 @@ def query(sql: str, results: Path, warn: Warn) -> tuple[list[str], list[tuple[An
     """
     check_results(results)
     if not has_parquet() or not can_import("duckdb"):
-        raise ConfigError("query: DuckDB is not installed", INSTALL)
+        raise ConfigError("query: it needs DuckDB and pyarrow", INSTALL)
     from ..results.sql import ask
 
     if (store := store_of(results)) is not None:

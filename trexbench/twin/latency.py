@@ -76,9 +76,10 @@ class LatencyGroup:
             self.sum_s += time_s * count
             bucket = bucket_us(time_s)
             self.histogram[bucket] = self.histogram.get(bucket, 0) + count
-        # RFC 3550 (6.4.1) of frames that know nothing of one another: two even draws are a third of their range apart
-        apart_s = (max(times) - min(times)) / 3
-        self.jitter_s = apart_s + (self.jitter_s - apart_s) * (15 / 16) ** whole
+        if self.received.packets > 1:
+            # RFC 3550 (6.4.1) of frames that know nothing of one another: two even draws are a third of the range apart
+            apart_s = (max(delay.most_s for delay in delays) - min(delay.least_s for delay in delays)) / 3
+            self.jitter_s = apart_s + (self.jitter_s - apart_s) * (15 / 16) ** whole
         self.phase = (self.phase + _GOLDEN) % 1.0
 
     def totals(self, rx_port: int, kept: float) -> LatencyTotals:

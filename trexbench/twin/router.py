@@ -16,7 +16,6 @@ from .workers import Pace, QueueLoad, pace
 from .world import Arrival
 
 NOISE_S = 0.1  # time for which a worker keeps the speed that was drawn for it
-_FULL = 1e-3  # a ring with less room than this, in frames, is full
 
 Key = tuple[int, int]  # port and tag of a stream's frames
 

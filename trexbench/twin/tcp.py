@@ -101,7 +101,8 @@ class TcpTwin:
     def _advance(self, flows: list[_Flow], leg: Leg, plan: TcpPlan) -> Iterator[tuple[float, Moment]]:
         """Let the leg pass; yield each moment of reading, when the flows are as far."""
         last_s = plan.omit_s + plan.time_s
-        moments = [min(n * plan.interval_s, last_s) for n in range(ceil(last_s / plan.interval_s) + 1)]
+        times = (number * plan.interval_s for number in range(ceil(last_s / plan.interval_s)))
+        moments = [*(time_s for time_s in times if time_s < last_s - 1e-6), last_s]
         yield 0.0, Moment.BEGIN
         for number, (before_s, at_s) in enumerate(pairwise(moments)):
             for flow in flows:

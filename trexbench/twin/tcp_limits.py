@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..config.twin import PerWay, TcpTwinSpec, TwinSpec
 from ..core.tcp.laws import SENDABLE, USUAL_SCALE, loss_bound, share_of_scale
 from ..core.tcp.plan import HEADER_BYTES, Leg, Way
-from ..core.tcp.tunnel import NO_TUNNEL
+from ..core.tcp.tunnel import Tunnel
 from ..core.tcp.wan import Wan
 
 LINE, ROUTER, WINDOW, ENDPOINT, PATH = "line", "router", "window", "endpoint", "path"
@@ -20,6 +20,7 @@ DEFAULT_CONGESTION = "cubic"
 BUFFERS = (10240, 87380, 16777216)
 """Bytes of tcp_rmem and tcp_wmem of both hosts."""
 _FREE = 1e18
+_DIRECT = Tunnel()
 _MTU, _FCS, _ETHERNET, _PREAMBLE_AND_GAP = 1500, 4, 18, 20
 
 
@@ -35,7 +36,7 @@ class TcpModel:
     """Limits of one twin.
 
     line_bps: where the twin's section names none. wan: between router and server. congestion: of legs that ask for
-    none. tunnel: its kind. dials: through a PPPoE session.
+    none. dials: through a PPPoE session.
     """
 
     def __init__(
@@ -44,22 +45,28 @@ class TcpModel:
         line_bps: float | None = None,
         wan: Wan | None = None,
         congestion: str = DEFAULT_CONGESTION,
-        tunnel: str = NO_TUNNEL,
+        tunnel: Tunnel = _DIRECT,
         dials: bool = False,
     ) -> None:
         self.spec, self.tcp, self.wan, self._congestion = spec, spec.tcp, wan, congestion
         self.line_bps = self.tcp.line_bps or line_bps or DEFAULT_LINE_BPS
         self.endpoint_bps = self.tcp.endpoint_bps or DEFAULT_ENDPOINT_BPS
-        self.dials, self._tunnel = dials, tunnel
+        self.dials, self.tunnel = dials, tunnel
 
     @property
     def mtu(self) -> int:
         """Bytes of the largest packet that the line, or its PPPoE session, carries."""
         return _MTU - HEADER_BYTES["pppoe"][4] * self.dials
 
+    @property
+    def inner_mtu(self) -> int | None:
+        """Bytes of the largest packet inside a tunnel that programs hold open; None: there is none."""
+        return self.tunnel.inner_mtu(self.mtu) if self.tunnel.is_opened else None
+
     def mss(self, version: int) -> int:
         """Payload in bytes of a full packet, whose segment has timestamps."""
-        return self.mtu - HEADER_BYTES[self._tunnel].get(version, 0) - (20 if version == 4 else 40) - 32
+        room = self.mtu - HEADER_BYTES[self.tunnel.kind].get(version, 0) if self.inner_mtu is None else self.inner_mtu
+        return room - (20 if version == 4 else 40) - 32
 
     def cores_used(self, streams: int) -> int:
         """Number of cores that forward this many connections."""

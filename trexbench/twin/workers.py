@@ -31,7 +31,7 @@ class Pace(NamedTuple):
     fetches: tuple[float, ...]  # frames of each queue that are fetched at once
     cycles: tuple[float, ...]  # of a frame of each queue, without its share of the poll
     hz: float  # cycles that it can spend at its present speed
-    busy: float  # of these, spent
+    busy: float  # of these, spent on what it forwards
     vectors: float  # polls that found frames
     period_s: float  # from one round to the next
 
@@ -40,21 +40,26 @@ def pace(spec: TwinSpec, loads: Sequence[QueueLoad], speed: float) -> Pace:
     """Find the pace of a worker at this share of its clock."""
     hz = spec.clock_hz * speed
     cycles = tuple(spec.packet_cycles + spec.byte_cycles * load.frame_bytes for load in loads)
-    rates = _rates(spec, hz, [each + spec.vector_cycles / spec.vector for each in cycles], loads)
-    waiting = sum(rate > 0 for rate in rates)
-    longest_s = waiting * (spec.vector_cycles + max(cycles, default=0.0) * spec.vector) / hz
-    left_hz = hz - sum(rate * each for rate, each in zip(rates, cycles, strict=True))
-    full = left_hz <= 0 or any(load.rate_pps > rate for load, rate in zip(loads, rates, strict=True))
-    round_s = longest_s if full else min(longest_s, waiting * spec.vector_cycles / left_hz)
-    period_s = max(spec.batch_s, round_s)
+    rates, fetching_hz = _rates(spec, hz, [each + spec.vector_cycles / spec.vector for each in cycles], loads)
+    polls_hz = sum(rate > 0 for rate in rates) * spec.vector_cycles
+    # A queue that is not served in full yields a whole vector each time, the others what came during a round.
+    whole = [load.rate_pps > rate > 0 for load, rate in zip(loads, rates, strict=True)]
+    left_hz = fetching_hz - sum(rate * each for rate, each, full in zip(rates, cycles, whole, strict=True) if not full)
+    work_hz = polls_hz + spec.vector * sum(each for each, full in zip(cycles, whole, strict=True) if full)
+    longest_s = (polls_hz + spec.vector * sum(each for each, rate in zip(cycles, rates, strict=True) if rate)) / hz
+    period_s = max(spec.batch_s, min(longest_s, work_hz / left_hz) if left_hz > 0 else longest_s)
     fetches = tuple(min(float(spec.vector), max(1.0, rate * period_s)) for rate in rates)
     vectors = sum(rate / frames for rate, frames in zip(rates, fetches, strict=True))
-    busy = hz if full else min(hz, hz - left_hz + vectors * spec.vector_cycles)
+    work = sum(rate * each for rate, each in zip(rates, cycles, strict=True)) + vectors * spec.vector_cycles
+    busy = fetching_hz if any(whole) else min(fetching_hz, work)
     return Pace(rates, fetches, cycles, hz, busy, vectors, period_s)
 
 
-def _rates(spec: TwinSpec, hz: float, cycles: Sequence[float], loads: Sequence[QueueLoad]) -> tuple[float, ...]:
-    """Frames that it forwards of each queue while it also discards what it does not fetch and the rings cannot keep.
+def _rates(
+    spec: TwinSpec, hz: float, cycles: Sequence[float], loads: Sequence[QueueLoad]
+) -> tuple[tuple[float, ...], float]:
+    """Frames that it forwards from each queue while it also discards what it does not fetch and the rings cannot keep;
+    and the cycles that this leaves to it.
 
     Each frame dropped takes time in which others would be fetched, so that more are dropped: the smallest
     self-consistent number is approached from below. Where a drop costs the time of more than one frame, that number
@@ -69,7 +74,7 @@ def _rates(spec: TwinSpec, hz: float, cycles: Sequence[float], loads: Sequence[Q
 
     rates, brought = dropping(0.0)
     if not spec.drop_cycles or not brought:
-        return rates
+        return rates, hz
     before, pps, most = 0.0, brought, sum(load.rate_pps for load in loads)
     for _ in range(_TRIES):
         rates, brings = dropping(pps)
@@ -80,7 +85,7 @@ def _rates(spec: TwinSpec, hz: float, cycles: Sequence[float], loads: Sequence[Q
         pps = min(pps + (brings - pps) / (1 - slope), most) if slope < 1 else most
         if pps == before:
             break
-    return rates
+    return rates, max(hz - spec.drop_cycles * pps, LEAST_CLOCK * hz)
 
 
 def _share(hz: float, cycles: Sequence[float], loads: Sequence[QueueLoad]) -> tuple[float, ...]:

@@ -83,8 +83,10 @@ class Judgement:
     @property
     def exit_code(self) -> int:
         """0: nothing got worse; 3: something did; 4: too few nights, or nothing was measured in the last one."""
-        measured = self.now <= max(self.nights, default="")
-        return 3 if self.regressions else 0 if measured and self.judged else 4
+        not_run = self.now > max(self.nights, default="") and any(
+            cell.cell is None and cell.night == self.now for cell in self.missing
+        )
+        return 3 if self.regressions else 4 if not_run or self.nothing_measured or not self.judged else 0
 
 
 def judge_rows(

@@ -126,9 +126,9 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
 
 
 def _only_carried(measured: RunWindows, direction: Direction) -> str:
-    """Explain that loss set in at ever other rates, which were carried when they were held; empty where one was not."""
-    holds = find_rechecks(measured, direction)
-    if len(holds) < MAX_RECHECKS or not all(hold.carried for hold in holds):
+    """Explain that loss set in at a new rate each time, and all were carried when held; empty where one was not."""
+    holds, stalls = find_rechecks(measured, direction), find_evidence(measured, direction).stalls
+    if len(stalls) < MAX_RECHECKS or not all(hold.carried for hold in holds):
         return ""
     rates = ", ".join(format_pps(hold.asked_pps) for hold in holds)
     return (

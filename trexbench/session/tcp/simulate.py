@@ -9,7 +9,7 @@ from typing import Any
 from ...core.dut.telemetry import DutReading, Moment
 from ...core.tcp.laws import USUAL_SCALE
 from ...core.tcp.plan import Counters, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
-from ...core.tcp.tunnel import NO_TUNNEL, Tunnel
+from ...core.tcp.tunnel import NO_TUNNEL
 from ...core.verdict.parts import RunWarning
 from ...twin.tcp import TcpTwin
 from ...twin.tcp_limits import BUFFERS, DEFAULT_CONGESTION, TcpModel
@@ -26,18 +26,16 @@ class SimulatedBench:
     warnings: tuple[RunWarning, ...] = ()
 
     def __init__(self, request: TcpRequest) -> None:
-        dut = request.dut if request.tunnel is None else request.dut.with_tunnel(request.tunnel)
+        dut = request.dut
         spec, congestion = dut.chosen_twin, request.plan.congestion or DEFAULT_CONGESTION
         self._seed = spec.seed if request.seed is None else request.seed
-        self._through = dut.endpoints.through if dut.endpoints is not None else Tunnel()
-        kind = self._through.kind
-        self._model = TcpModel(spec, dut.speed_bps, dut.wan, congestion, kind, dut.dials_in)
+        self._model = TcpModel(spec, dut.speed_bps, dut.wan, congestion, dut.hosts.through, dut.dials_in)
         self.clock, self._streams = HeldClock(request.pace), request.plan.streams
         self._twin, self._variant = TcpTwin(self._model, self._seed), request.variant
 
     @property
     def setup(self) -> TcpEnvironment:
-        model, through, wan = self._model, self._through, self._model.wan
+        model, through, wan = self._model, self._model.tunnel, self._model.wan
         by = "the twin"
         return TcpEnvironment(
             model.line_bps,
@@ -45,6 +43,7 @@ class SimulatedBench:
             tunnel=through.kind,
             tunnel_by=by if through.kind != NO_TUNNEL else "",
             tunnel_between=through.between if through.is_opened else "",
+            tunnel_mtu=model.inner_mtu,
             pppoe=model.dials,
             wan=wan,
             wan_by=by if wan is not None else "",
