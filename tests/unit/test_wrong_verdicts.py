@@ -110,23 +110,38 @@ def test_case_1_stalls_of_one_direction_leave_the_other_its_knee() -> None:
     assert is_the_knee(analysis.directions[0])
 
 
+class Rerouted(SimulatedGenerator):
+    """From a moment on the path delays frames."""
+
+    at_s, delay_s = 4.0, 0.6
+
+    def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+        if self.clock.now_s > self.at_s:
+            self.world = replace(self.world, latency_s=self.delay_s)
+        super()._deliver(direction, forwarded, seconds)
+
+
 @pytest.mark.parametrize("seed", range(scaled(40, 8)))
-def test_case_1_a_delay_that_grows_in_the_ramp_is_no_limit(seed: int) -> None:
-    """Each window lacks what the ramp's slope adds to the frames on their way: a share at every rate above that one."""
+@pytest.mark.parametrize("kind", ["ramp", "search"])
+def test_case_1_a_delay_that_grows_is_no_limit(kind: str, seed: int) -> None:
+    """Windows of rising rates then lack what the rise adds to the frames on their way: a share at every rate."""
     rng = random.Random(seed)
-    capacity, at_s, delay_s = rng.choice([inf, rng.uniform(8e5, 1.3e6)]), rng.uniform(10, 40), rng.uniform(0.02, 0.6)
+    capacity, ramp_s = rng.choice([inf, rng.uniform(8e5, 1.3e6)]), rng.choice([30.0, 60.0, 600.0])
 
-    class Rerouted(SimulatedGenerator):
-        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
-            if self.clock.now_s > at_s:
-                self.world = replace(self.world, latency_s=delay_s)
-            super()._deliver(direction, forwarded, seconds)
+    class Once(Rerouted):
+        at_s, delay_s = rng.uniform(3, 30), rng.uniform(0.02, 0.6)
 
-    (one,) = judged(World(capacity), Rerouted, ramp_s=rng.choice([30.0, 60.0, 600.0])).directions
+    changes = {"ramp_s": ramp_s} if kind == "ramp" else {"kind": kind}
+    (one,) = judged(World(capacity), Once, **changes).directions
     if one.limit is Limit.DUT:
         assert (one.low_pps or 0) <= 1.0011 * capacity and capacity <= (one.high_pps or 0), "0.1 % may be lost"
     else:
         assert one.maximum_pps <= 1.0011 * capacity
+
+
+def test_case_1_frames_that_come_after_the_traffic_were_not_lost() -> None:
+    (one,) = judged(World(1.2e6), Rerouted, kind="search").directions
+    assert one.limit is Limit.UNKNOWN and "missing while the traffic went on" in one.reasons[0]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.005])

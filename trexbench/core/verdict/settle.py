@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from statistics import median
 from typing import NamedTuple
 
@@ -79,6 +80,7 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     failed = [t for t, w in held.items() if t.received < carried * t.sent]
     failed = [t for t in failed if blame(measured.plan, [held[t]])[0] is not Limit.GENERATOR_RX]
     reason = _came_late(measured, direction, verdict) or (_only_carried(measured, direction) if trials else "")
+    reason = reason or _carried_far_more(measured, direction, verdict)
     if not confirmed:
         reason = reason or _lost_less(measured, direction, verdict, failed) or _none_without_loss(measured, failed)
     if reason:
@@ -134,6 +136,21 @@ def _only_carried(measured: RunWindows, direction: Direction) -> str:
     return (
         f"loss set in several times, and the DUT carried {rates} when these rates were held again: it stands still now "
         "and then, or the path's delay grows; use a longer --ramp-duration, or trexbench search"
+    )
+
+
+def _carried_far_more(measured: RunWindows, direction: Direction, verdict: Verdict) -> str:
+    """Explain that a search's ramp carried far higher rates; empty where it did not."""
+    loss, high_pps = measured.plan.loss_threshold, verdict.high_pps or inf
+    if by_trial(measured.samples, Phase.RECHECK):
+        return ""
+    windows = find_evidence(measured, direction).windows
+    carried = [w.sent_pps for w in windows if w.sent_pps > FAR_MORE * high_pps and not w.is_bad(loss)]
+    if len(carried) < measured.plan.windows:
+        return ""
+    return (
+        f"the DUT carried {format_pps(max(carried))} in the ramp, and then no more than {format_pps(high_pps)}: it "
+        "slowed down, polices the traffic, or the path's delay has grown"
     )
 
 
