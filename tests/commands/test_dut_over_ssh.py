@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import tempfile
@@ -233,22 +234,37 @@ PLACES: dict[str, tuple[str, ...]] = {
         *("ports 0 interface", "ports 0 address", "ports 0 neighbour address", "ports 0 neighbour mac", "routes 0 to"),
         *("routes 0 via", "driver", "transport host", "transport user", "pfsense firewall", "power url"),
     ),
-    "netgate-linux": ("linux governor",),
+    "netgate-linux": ("linux governor", "linux offloads"),
     "netgate-vpp": ("vpp restart 0", "vpp startup_conf", "vpp socket", "vpp rx_placement 0"),
 }
 """Config -> places of values that reach a shell or a file's name there."""
+SEEDED: dict[str, dict[str, Any]] = {
+    "netgate-pfsense": {
+        "pfsense": {"firewall": "keep"},
+        "power": {"type": "shelly", "url": "http://192.0.2.7"},
+    },
+    "netgate-linux": {"linux": {"governor": "performance", "offloads": {"lro": "off"}}},
+    "netgate-vpp": {
+        "vpp": {"restart": ["x"], "rx_placement": ["0:0:0"], "startup_conf": "/etc/x", "socket": "/run/x"},
+    },
+}
+"""Config -> sections that are accepted: what is refused is what a value has beyond its good one."""
 
 
 @pytest.mark.parametrize(("name", "at"), [(name, at) for name, some in PLACES.items() for at in some])
 def test_hostile_values_in_the_yaml_are_refused(tmp_path: Path, name: str, at: str) -> None:
     """Each with a message of one line."""
     *above, last = [int(word) if word.isdigit() else word for word in at.split()]
+    config = yaml.safe_load((ROOT / f"dut_configs/{name}.yaml").read_text()) | copy.deepcopy(SEEDED[name])
+    (tmp_path / "box.yaml").write_text(yaml.safe_dump(config))
+    load_dut(str(tmp_path / "box.yaml"))
+    here: Any = config
+    for step in above:
+        here = here[step]
+    good = here[last]
     for form in HOSTILE:
-        config = yaml.safe_load((ROOT / f"dut_configs/{name}.yaml").read_text())
-        here: Any = config
-        for step in above:
-            here = here.setdefault(step, {}) if isinstance(here, dict) else here[step]
-        here[last] = f"x{form.format(tmp_path / 'canary')}"
+        value = form.format(tmp_path / "canary")
+        here[last] = {f"lro{value}": "off"} if last == "offloads" else f"{good}{value}"
         (tmp_path / "box.yaml").write_text(yaml.safe_dump(config))
         with pytest.raises(ConfigError) as caught:
             load_dut(str(tmp_path / "box.yaml"))

@@ -1,7 +1,7 @@
 """Writes a real TRex's answers to the conversation of calls.py: ``python tests/helpers/record.py HOST [RPC]``.
 
 Run it with the project on PYTHONPATH, against a TRex that was just started; it replaces the fixture.
-Its port 0 is to have the addresses of the fake engine's.
+Its port 0 is to have the addresses of the fake engine's port 0.
 """
 
 from __future__ import annotations

@@ -105,6 +105,7 @@ MISTAKES: list[tuple[str, ...]] = [
     ("dut plan netgate-vpp --prefix tbx9", "netgate-vpp has no lab"),
     ("results list --since yesterday", "is not a date"),
     ("results prune", "--keep-nights N or --before DATE"),
+    ("results prune --keep-nights 3 --before 2026-01-01", "give either --keep-nights N or --before DATE"),
     ("results prune --before 2026-01-01 --yes --dry-run", "exclude each other"),
     ("results export x.json -o y/", "Missing option '--loadtest'"),
     ("ramp --dut netgate-vpp --mode 64b --sim -o absent/x.md", "absent does not exist"),

@@ -247,3 +247,8 @@ def test_a_secret_in_the_meters_address_is_refused_and_not_repeated(url: str) ->
     (said,) = errors_of(f'{BARE}power: {{type: shelly, url: "{url}"}}\n')
     assert "power.url: contains more than an address" in said and "TREXBENCH_POWER_PASSWORD" in said
     assert "hunter2" not in said
+
+
+def test_a_password_is_refused_and_not_repeated() -> None:
+    (said,) = errors_of(GOOD, "{type: netns, namespace: r1}", "{type: cli, host: r1, user: u, password: hunter2}")
+    assert "transport.password: unknown key: did you mean 'password_" in said and "hunter2" not in said

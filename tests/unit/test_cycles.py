@@ -58,6 +58,8 @@ def test_a_kernel_pays_with_busy_time() -> None:
     assert found.cpus[0].busy == pytest.approx(0.6) and found.cpus[0].packet_busy == pytest.approx(0.3)
     assert found.with_polling is None and found.source == "CPU time x clock" and not found.warnings
     assert one_cost(kernel(1.0, 0.6), kernel(9.0, 0.6), []).offered_pps == 0
+    # half of the frames are lost: those that got through pay for them
+    assert one_cost(kernel(1, 1), kernel(9, 1), samples(2 * PPS, PPS)).cycles_per_packet == pytest.approx(2000)
 
 
 @pytest.mark.parametrize(

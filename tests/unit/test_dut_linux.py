@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bench import LINUX, LINUX_FULL, LINUX_SHIPPED, MACS, Bench, dual_stack
 from box_linux import CONF, CONF6, FORWARD, FORWARD6, LinuxBox
-from boxes import of_family
+from boxes import Said, of_family
 
 from trexbench.config.model import DutConfig
 from trexbench.config.settings import LinuxSettings
@@ -200,6 +200,27 @@ SPOILT_FOR_IPV6 = [
     (lambda box: box.neighbours.pop("2001:2:0:1::2%enp3s0f0"), "neighbour 2001:2:0:1::2 on enp3s0f0"),
     (lambda box: box.routes.pop(0), "route 2001:2:0:16::/64: wanted via 2001:2:0:1::2 dev enp3s0f0, found none"),
 ]
+
+
+def test_whatever_stands_in_a_name_stays_one_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, box, run, arrived = "e 0;$(x)", LinuxBox(), LinuxBox.run, list[Sequence[str]]()
+    box.nics = {name: box.nics.pop("enp3s0f0"), **box.nics}
+    box.files = {path.replace("enp3s0f0", name): value for path, value in box.files.items()}
+
+    def hear(self: LinuxBox, argv: Sequence[str], input: str) -> Said:
+        arrived.append(argv)
+        return run(self, argv, input)
+
+    monkeypatch.setattr(LinuxBox, "run", hear)
+    ports = (replace(LINUX_FULL.ports[0], interface=name), LINUX_FULL.ports[1])
+    bench = Bench(tmp_path, box, replace(LINUX_FULL, cables=ports), 3)
+    bench.apply()
+    bench.revert()
+    naming = [argv for argv in arrived if "0;" in " ".join(argv)]
+    assert {argv[0] for argv in naming} >= {"ip", "tee", "ethtool"} and "sh" not in {argv[0] for argv in arrived}
+    assert not [argv for argv in naming if any(("0;" in word) != (name in word) for word in argv)]
+
+
 ALONE = of_family(dual_stack(LINUX), 6)
 
 

@@ -22,6 +22,7 @@ from trexbench.core.dut.telemetry import DropCount, PortCount, QueueCount
 from trexbench.core.errors import ConfigError, DutError, NoInterface
 from trexbench.dut.journal import FileJournal
 from trexbench.dut.settings import with_config_rss
+from trexbench.dut.vpp import changes as vpp
 from trexbench.dut.vpp.observe import observed
 from trexbench.dut.vpp.parse_show import parse_hardware, queue_packets
 
@@ -278,6 +279,18 @@ def test_no_vppctl_there(dpdk: Bench) -> None:
     dpdk.transport.fail["sh -c"] = Said(stderr="sh: 1: vppctl: not found\n", returncode=127)
     with pytest.raises(DutError, match="vppctl is not installed on the box: install the package vpp"):
         dpdk.dut.plan()
+
+
+def test_revert_of_a_startup_conf_with_which_vpp_does_not_start(dpdk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = dpdk.box.settings()
+    monkeypatch.setattr(vpp, "READY_S", 0.0)
+    dpdk.box.deaf_after_start = 1000
+    dpdk.want(2)
+    with pytest.raises(DutError, match="dut revert"):
+        dpdk.apply()
+    dpdk.box.deaf_after_start = 0
+    assert dpdk.revert() == 1
+    assert dpdk.box.settings() == before and dpdk.journal.entries() == ()
 
 
 def test_identity_is_the_boot_and_the_process(dpdk: Bench) -> None:

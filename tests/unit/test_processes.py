@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 from runs import World, make_plan, make_result
+from tcp_runs import make_tcp_result
 
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.base import LoadStep
@@ -49,13 +51,25 @@ def test_a_reboot_ends_a_run_of_this_machine_but_not_of_a_container() -> None:
     assert not before.gone_seen_from(replace(OURS, host="id another"))
 
 
-def test_a_run_goes_on_until_its_process_is_gone(tmp_path: Path) -> None:
+def begin_packets(results: Path) -> Path:
     run = make_result(make_plan(), World(capacity_pps=660e3))
-    writer = RunWriter(tmp_path, pytest.fail).begin(replace(run, samples=(), status=Status.RUNNING, finished=None))
+    writer = RunWriter(results, pytest.fail).begin(replace(run, samples=(), status=Status.RUNNING, finished=None))
     writer.sampled(run.samples, LoadStep(Phase.RAMP, {}, 1.0))
     assert writer._journal is not None and writer.path is not None
     writer._journal.close()
-    path = writer.path
+    return writer.path
+
+
+def begin_tcp(results: Path) -> Path:
+    begun = replace(make_tcp_result(), status=Status.RUNNING, finished=None)
+    path = RunWriter(results, pytest.fail).begin(begun).path
+    assert path is not None
+    return path
+
+
+@pytest.mark.parametrize("begin", [begin_packets, begin_tcp])
+def test_a_run_goes_on_until_its_process_is_gone(tmp_path: Path, begin: Callable[[Path], Path]) -> None:
+    path = begin(tmp_path)
     assert load_document(path).status is Status.RUNNING
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:

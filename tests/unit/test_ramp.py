@@ -88,11 +88,9 @@ def test_lateness_neither_adds_up_nor_skips_a_phase(plan: Plan, late: float, see
 
 
 @settings(max_examples=scaled(80, 20))
-@given(
-    plans(), st.floats(2, 8), st.sampled_from([None, 0.3, 0.5]), st.booleans(), st.floats(0, 0.45), st.integers(0, 1000)
-)
+@given(plans(), st.floats(2, 8), st.sampled_from([None, 0.3, 0.5]), st.floats(0, 0.45), st.integers(0, 1000))
 def test_loads_of_the_latency_last_as_planned_one_after_the_other(
-    plan: Plan, ticks: float, capacity: float | None, stop: bool, late: float, seed: int
+    plan: Plan, ticks: float, capacity: float | None, late: float, seed: int
 ) -> None:
     """After whatever ramp, and however late samples are: each load once, ascending, then silence."""
     plan = replace(plan, latency_s=ticks * plan.sample_s, confirm_s=2 * plan.sample_s)

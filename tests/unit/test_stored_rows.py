@@ -543,6 +543,13 @@ def test_runs_of_a_store_are_found_by_their_names(fresh: Fresh) -> None:
             find_rows(name, fresh(), pytest.fail)
 
 
+def test_rows_of_a_store_without_pyarrow_are_refused(fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_store(1)
+    monkeypatch.setattr("trexbench.results.remote.has_parquet", lambda: False)
+    with pytest.raises(ConfigError, match="results at memory:// need pyarrow"):
+        all_rows(fresh(), pytest.fail)
+
+
 @pytest.mark.parametrize(("address", "package"), [("s3://lab/x", "s3fs"), ("sftp://127.0.0.1/x", "paramiko")])
 def test_a_missing_library_is_named(address: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)

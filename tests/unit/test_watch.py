@@ -114,6 +114,11 @@ def test_a_ramp_is_looked_at_only_when_asked() -> None:
     assert [pair for pair in seen(watcher) if pair[0] != "tick"] == [*HOLD[:3], HOLD[-1]]
 
 
+def test_off_never_looks() -> None:
+    box = Box()
+    assert not watched(make_plan(), "off", box).dut_readings and not box.looks
+
+
 @pytest.mark.parametrize("failing", range(1, 7))
 def test_a_look_that_fails_is_a_warning_and_no_more(failing: int) -> None:
     watcher = watched(make_plan(hold_s=10.0, confirm_s=10.0), "hold", Box(fails=(failing,)))

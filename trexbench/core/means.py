@@ -3,7 +3,7 @@
 The windows of a run, and the intervals of a flow, depend on each other (lag-1 autocorrelation 0.0 where a shaper sets
 the pace, 0.8 where a CPU does), so their standard deviation over the root of their number is not the mean's error. That
 comes from the means of a few long batches, corrected for the correlation between batches. Its coverage of the truth in
-1500 simulated AR(1) series (tests/unit/test_tcp_statistics.py repeats it):
+1500 simulated AR(1) series (tests/unit/test_tcp_intervals.py repeats it):
 
     intervals  lag-1   naive 95 %  batch means
     60         0.0     0.95        0.97
