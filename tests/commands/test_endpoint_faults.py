@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -123,6 +124,15 @@ def test_a_killed_server_keeps_what_was_read() -> None:
     assert len(found.client) >= 3 and len(found.server) >= 1
     assert found.error is not None and "\n" not in found.error
     assert "server (this machine)" in found.error or "client (this machine)" in found.error
+
+
+@pytest.mark.nightly
+def test_a_hanging_server_is_given_up() -> None:
+    begun = time.monotonic()
+    found = run(seen=after(2, lambda: os.kill(serving(), signal.SIGSTOP)))
+    assert found.error is not None
+    assert "client (this machine): the other end did not answer within 10 s: see whether it hangs" in found.error
+    assert len(found.client) >= 4 and time.monotonic() - begun < 60
 
 
 @NEEDS_IPERF3

@@ -79,7 +79,9 @@ def test_twelve_nights_the_last_two_slower(nights: Path, twelve_nights: TwelveNi
         (("--since", "2026-11-20"), 0, "NOT ALARMING"),
         (("--acknowledge", "netgate-linux *", "--note", "x"), 2, "nothing has changed in netgate-linux *: name"),
         (("--acknowledge", "netgate-vp *", "--note", "x"), 2, "no cell in results matches netgate-vp * yet: names"),
+        (("--acknowledge", "*", "--metric", "power"), 2, "--note"),
         (("--acknowledge", "*", "--metric", "power", "--note", " WHY "), 2, "say with --note why, not WHY"),
+        (("--junit", "no/such/place.xml"), 9, "place.xml"),
     ],
 )
 def test_what_it_says_and_exits_with(nights: Path, arguments: Sequence[str], code: int, words: str) -> None:

@@ -14,11 +14,16 @@ from pwd import getpwuid
 import pytest
 from lasting_s3 import SECRET, bucket_here
 from sshd import WHY_NOT, running_sshd
-from tools import succeed, trexbench
+from tools import folder_with, succeed, trexbench
 
+from suites import TWO
 from trexbench.core.errors import StoreError
 from trexbench.results import remote
 from trexbench.results.remote import Store, mirror_of, store_of
+from trexbench.session.keep import Output
+from trexbench.session.options import Setup
+from trexbench.suite.night import NightOptions
+from trexbench.suite.nightly import Nightly
 
 for package in ("duckdb", "fsspec", "pyarrow"):
     pytest.importorskip(package)
@@ -123,3 +128,35 @@ def test_sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(StoreError, match="cannot be reached: TimeoutError"):
             Store(address, results).find("nights")
         assert Store(address, results).find("nights")
+
+
+def test_trouble_with_the_store_costs_a_night_no_later_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_with(tmp_path, tiny=TWO.replace("[1, 3]", "1") + "keep_nights: 1\n")
+    monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path / "suites"))
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    results, said, reason = mirror_of("memory://nights/results"), list[str](), "no room is left"
+
+    def measured(date: str) -> Nightly:
+        options = NightOptions(results, Setup(sim=True), Output(warn=said.append), said.append, date)
+        end = Nightly("tiny", options, prometheus=tmp_path / f"{date}.prom")
+        end.run()
+        assert "too early to judge" in end.verdict and (results / f"report-{date}-tiny.html").is_file()
+        assert "trexbench_maximum_pps{" in (tmp_path / f"{date}.prom").read_text()
+        return end
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(reason)
+
+    end = measured("2026-03-01")
+    assert (end.code, end.findings) == (0, [])
+    assert json.loads(memory.cat("/nights/results/nights/2026-03-01-tiny.json"))["judged"] == end.verdict
+    assert "pruned   nothing: keep_nights is only for directories" in said
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "pipe_file", broken)
+        end = measured("2026-03-02")
+    assert end.code == StoreError.exit_code and len(end.findings) == 1
+    assert end.findings[0].startswith("rows: memory://nights/results cannot be reached: OSError: no room is left")
+    assert measured("2026-03-02").code == 0, "another night, which is put with the one that could not be"
+    nights = [path.rpartition("/")[2] for path in memory.find("/nights/results/nights")]
+    assert nights == ["2026-03-01-tiny.json", "2026-03-02-tiny-2.json", "2026-03-02-tiny.json"]

@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,13 +115,21 @@ def state(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_keeper_that_is_killed_leaves_no_machine_and_no_namespace(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "victim"),
+    [
+        (("lab", "up"), "run"),
+        (("ramp", "--mode", "64b", "--ramp-duration", "60s", "--no-picture"), "keeper"),
+    ],
+    ids=["lab up while the guest boots", "the keeper of a run"],
+)
+def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, command: Sequence[str], victim: str) -> None:
     """benchmarks/vm_faults.py kills every process at random moments."""
     write_vm(tmp_path / "own.yaml", OWN)
-    run = begin(tmp_path, "ramp", "--dut", "own.yaml", "--mode", "64b", "--ramp-duration", "60s", "--no-picture")
+    run = begin(tmp_path, *command, "--dut", "own.yaml")
     try:
         eventually(lambda: state(tmp_path).get("router") is not None, "QEMU runs", 60)
-        os.kill(state(tmp_path)["owner"]["pid"], signal.SIGKILL)
+        os.kill(run.pid if victim == "run" else state(tmp_path)["owner"]["pid"], signal.SIGKILL)
         run.communicate(timeout=90)
         assert run.returncode != 0
         eventually(lambda: not processes(OWN) and not namespaces(OWN), "nothing is left", 30)

@@ -110,6 +110,7 @@ def test_a_command_that_is_ended_leaves_nothing(place: Path, tunnel: str, how: s
         assert len(there) >= 4 and ("trexbench_tunnel" in rules(PREFIX)) == ("client-dut" in tunnel)
         running.send_signal(how)
         running.communicate(timeout=60)
+        assert how is not signal.SIGINT or running.returncode == 130
         eventually(lambda: not any(map(alive, there)), "every process has ended", 20)
         eventually(lambda: not tunnels(PREFIX), "no interface is left", 20)
         eventually(lambda: "trexbench_tunnel" not in rules(PREFIX), "no rule is left", 20)
