@@ -142,7 +142,7 @@ def _only_carried(measured: RunWindows, direction: Direction) -> str:
 def _carried_far_more(measured: RunWindows, direction: Direction, verdict: Verdict) -> str:
     """Explain that a search's ramp carried far higher rates; empty where it did not."""
     loss, high_pps = measured.plan.loss_threshold, verdict.high_pps or inf
-    if by_trial(measured.samples, Phase.RECHECK):
+    if not by_trial(measured.samples, Phase.SEARCH):
         return ""
     windows = find_evidence(measured, direction).windows
     carried = [w.sent_pps for w in windows if w.sent_pps > FAR_MORE * high_pps and not w.is_bad(loss)]
