@@ -78,7 +78,8 @@ class LatencyGroup:
             self.histogram[bucket] = self.histogram.get(bucket, 0) + count
         if self.received.packets > 1:
             # RFC 3550 (6.4.1) of frames that know nothing of one another: two even draws are a third of the range apart
-            apart_s = (max(delay.most_s for delay in delays) - min(delay.least_s for delay in delays)) / 3
+            range_s = max(delay.most_s for delay in delays) - min(delay.least_s for delay in delays)
+            apart_s = min(range_s / 3, self.max_s - self.min_s)
             self.jitter_s = apart_s + (self.jitter_s - apart_s) * (15 / 16) ** whole
         self.phase = (self.phase + _GOLDEN) % 1.0
 
