@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import sqrt
 
 from ..load.plan import Direction
 from ..load.windows import RunWindows
 from ..units import format_share
 from ..verdict.blame import BLAME_SHARE
 from ..verdict.evidence import find_evidence
-from ..verdict.knee import find_loss
 from ..verdict.parts import Analysis, DirectionResult, Limit
-from ..verdict.path import SIGMAS, find_path
+from ..verdict.path import find_path
 from .losses import AFTER, FEW, LossReport
 
 APART = 0.1
@@ -26,18 +24,10 @@ def find_twice(measured: RunWindows, direction: Direction, gone: int | None, rec
     gone: frames that the DUT reports as sent, None if it does not. A DUT that doubles frames itself counts both: only
     if more came back than that they are certainly doubled behind it.
     """
-    path = find_path(measured, direction)
-    if gone is None or received <= gone or not path.extra:
+    share = -find_path(measured, direction).lost
+    if gone is None or received <= gone or share <= 0:
         return 0
-    windows = find_evidence(measured, direction).windows
-    row = find_loss(measured.plan, windows)
-    below = windows[: row[0]] if row else windows
-    sent = sum(w.sent for w in below)
-    extra = sum(w.received for w in below) - sent
-    if extra <= 0:
-        return 0
-    sure = (1 - APART) * (extra - SIGMAS * sqrt(extra) - below[-1].skew)
-    twice = max(0, int(gone * sure / sent))
+    twice = int((1 - APART) * share * gone)
     return twice if received - gone > FEW + APART * twice else 0
 
 

@@ -98,7 +98,7 @@ class Ramp(Strategy):
             return Verdict(limit, reasons, knee.last_good_pps, None, None, *bounds)
         slow = 2 * slow_share([w for w in windows if w.phase is Phase.HOLD]) * knee.maximum_pps
         low, high = (hypot(end - knee.maximum_pps, slow) for end in knee.interval_pps)
-        low = max(0.0, knee.maximum_pps - low - evidence.path.extra * knee.maximum_pps)
+        low = max(0.0, knee.maximum_pps - low)
         high += knee.maximum_pps
         return Verdict(limit, reasons, knee.maximum_pps, low, high, knee.last_good_pps, knee.first_bad_pps, since_s)
 
@@ -206,7 +206,7 @@ class Ramp(Strategy):
         hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
         loss = f"no sustained loss above {100 * self.loss_threshold:g} %"
-        loss += f" beyond the {format_share(path_loss)} lost at every rate" if path_loss else ""
+        loss += f" beyond the {format_share(path_loss)} lost at every rate" if path_loss > 0 else ""
         return Verdict(limit, reasons or (f"{loss} up to {format_pps(carried)}, the most that was offered",), carried)
 
 

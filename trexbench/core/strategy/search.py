@@ -146,7 +146,7 @@ class Search(Strategy):
         if not looks:
             return Verdict(Limit.NONE, ("the run ended before it looked at any rate",))
         target, path = self.offer(direction).target_pps, find_path(history, direction)
-        first, *others = (_goal(knee, looks, target, path.extra) for knee in knees)
+        first, *others = (_goal(knee, looks, target) for knee in knees)
         goals = (first, *map(_seen, others))
         loss, windows = self.goals[0], [look.windows[0] for look in looks]
         carried = max((w.sent_pps for w in windows if not is_lossy(w, loss)), default=0.0)
@@ -234,13 +234,13 @@ def searched(measured: RunWindows, direction: Direction) -> Searched:
     return Searched(own, standing[direction], knees, len(together) < len(joined), stands)
 
 
-def _goal(knee: GoalKnee, looks: Sequence[Look], target_pps: float, extra: float) -> Goal:
-    """A group's knee as one direction's rates. extra: share of frames that come twice, and may hide as large a loss."""
+def _goal(knee: GoalKnee, looks: Sequence[Look], target_pps: float) -> Goal:
+    """A group's knee as one direction's rates."""
     at_low = [look.windows[0].received_pps for look in looks if look.share == knee.low]
     low, high = (None if share is None else min(1.0, share) * target_pps for share in knee.between)
     if low is not None:  # a look is lossy beyond the ports' skew, which may have hidden as much again
         hidden = max(look.windows[0].skew / look.windows[0].sent for look in looks)
-        low *= max(0.0, 1 - 2 * hidden - extra)
+        low *= max(0.0, 1 - 2 * hidden)
     return Goal(knee.goal, knee.estimate * target_pps, low, high, knee.sure, median(at_low) if at_low else None)
 
 

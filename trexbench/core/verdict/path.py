@@ -37,19 +37,18 @@ frame, and shorter than a long one."""
 
 @dataclass(frozen=True)
 class FramePath:
-    """Shares of the frames sent, equal at every rate, that the path itself loses or adds."""
+    """The share of the frames sent, equal at every rate, that the path itself loses; negative where frames come twice."""
 
     lost: float = 0.0
-    extra: float = 0.0  # came back besides those sent: as much loss may hide behind them
 
     def correct(self, window: Window) -> Window:
         """The window as it would be on a sound path; the loss that is left may be the DUT's."""
         if not self.lost:
             return window
         # The share of few frames varies by chance; of many, a little less than the DUT's loss is left.
-        chance = 2 * sqrt(self.lost * window.sent)
-        received = window.received / (1 - self.lost) + chance
-        received = min(received, max(window.sent, window.received))
+        chance = 2 * sqrt(abs(self.lost) * window.sent)
+        received = window.received / (1 - self.lost)
+        received = min(received + chance, max(window.sent, received))
         rate = window.received_pps * (received / window.received if window.received else 1.0)
         return window._replace(received=round(received), received_pps=rate)
 
@@ -73,10 +72,8 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
         windows.sort(key=lambda window: window.sent_pps)
     warm = _warm_window(samples, direction)
     share = _find_share(windows, warm)
-    if share > 0:
-        return FramePath(lost=share)
-    # Less moves the knee by less than the loss that counts.
-    return FramePath(extra=-share) if share < -plan.loss_threshold else SOUND
+    # Fewer frames that come twice move the knee by less than the loss that counts.
+    return FramePath(share) if share > 0 or share < -plan.loss_threshold else SOUND
 
 
 def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:

@@ -116,7 +116,7 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
     after = [window for window in evidence.windows if window.begin_s >= verdict.saturated_at_s]
     claimed = sum(window.lost for window in after if window.is_bad(measured.plan.loss_threshold))
     whole, path = build_window(direction, (samples[0], drained)), evidence.path
-    missing = whole.sent * (1 - path.lost) * (1 + path.extra) - whole.received
+    missing = whole.sent * (1 - path.lost) - whole.received
     # A short overload may leave most of its frames in rings; where far more came back than was sent, others send, too.
     if abs(missing) >= (1 - NOTHING_SHARE) * claimed:
         return ""

@@ -58,7 +58,7 @@ def _direction_warnings(measured: RunWindows, result: DirectionResult, stalls: S
     yield from _path_warnings(measured.plan, evidence)
     yield from _window_warnings(measured, evidence.windows, result)
     yield from _sender_warnings(measured.judged(result.direction))
-    if not evidence.path.extra:
+    if evidence.path.lost >= 0:
         yield from _foreign_warnings(measured, result)
     yield from _trial_warnings(measured, result)
     yield from _core_warnings(measured, result)
@@ -91,19 +91,18 @@ def _core_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[Wo
 
 def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[Words]:
     """Report what happened to frames at every rate."""
-    path = evidence.path
+    lost = evidence.path.lost
     rates = [w.sent_pps for w in evidence.windows if not w.is_bad(plan.loss_threshold)]
     if not rates:
         return
     where = f"at every rate from {format_pps(min(rates))} to {format_pps(max(rates))}"
-    if path.lost:
-        text = f"{format_share(path.lost)} of the frames were lost {where}: a path that loses, not a limit"
+    if lost > 0:
+        text = f"{format_share(lost)} of the frames were lost {where}: a path that loses, not a limit"
         none = f"; by RFC 2544 its throughput, at a loss of at most {100 * plan.loss_threshold:g} %, is 0"
-        yield "lossy-path", text + (none if path.lost > plan.loss_threshold else "")
-    if path.extra:
-        extra = format_share(path.extra)
-        text = f"{extra} more frames came back than were sent {where}: frames come twice"
-        yield "duplicates", f"{text}; the throughput may be up to {extra} too high"
+        yield "lossy-path", text + (none if lost > plan.loss_threshold else "")
+    if lost < 0:
+        text = f"{format_share(-lost)} more frames came back than were sent {where}: frames come twice"
+        yield "duplicates", f"{text}, and count once"
 
 
 def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: DirectionResult) -> Iterator[Words]:
