@@ -129,11 +129,11 @@ def python_of(version: str) -> str | None:
     return None
 
 
-def install_python(version: str) -> str:
-    """The command that makes .venv-VERSION with the tests' packages, or says what is missing, and fails."""
+def install_python(version: str, extras: str = "test") -> str:
+    """The command that makes .venv-VERSION with these extras, or says what is missing, and fails."""
     if (python := python_of(version)) is None:
         return f"echo 'no Python {version} here, nor in pyenv: install python{version} and python{version}-venv'; false"
-    return f"{python} -m venv .venv-{version} && .venv-{version}/bin/pip install -q -e '.[test]'"
+    return f"{python} -m venv .venv-{version} && .venv-{version}/bin/pip install -q -e '.[{extras}]'"
 
 
 def install_packages(packages: Mapping[str, str] = PACKAGES) -> str:
@@ -302,7 +302,7 @@ def nightly_steps() -> list[Step]:
     install, lint, unit, *rest = readme_steps()
     steps = [Step("Debian's packages", install_packages(PACKAGES | BROWSERS), vital=True), install, lint, unit]
     for version in PYTHONS:
-        steps.append(Step(f"install, Python {version}", install_python(version), vital=True))
+        steps.append(Step(f"install, Python {version}", install_python(version, "test,store"), vital=True))
         # What an experiment finds does not depend on the Python: a sample of each is enough there.
         command = f"TREXBENCH_NIGHTLY= .venv-{version}/bin/pytest -n auto tests/unit"
         steps.append(Step(f"unit, Python {version}", command, extra_workers=1))

@@ -137,6 +137,20 @@ def test_what_the_receiver_lost_in_a_trial_lowers_no_rate_without_loss() -> None
     assert one.confirmed_pps < sound.maximum_pps == sound.confirmed_pps <= one.maximum_pps
 
 
+class Sloppy(SimulatedGenerator):
+    """Its receiver loses a frame now and then, whatever the rate."""
+
+    def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+        super()._deliver(direction, forwarded, seconds)
+        self._ports[direction.rx].ierrors += 1 if forwarded else 0
+        self._ports[direction.rx].ipackets -= 1 if forwarded else 0
+
+
+def test_what_the_receiver_lost_now_and_then_excuses_no_dut() -> None:
+    (one,) = judged(World(7e5), Sloppy).directions
+    assert one.limit is Limit.DUT and holds(one, 7e5)
+
+
 class Wandering(SimulatedGenerator):
     """Its router's limit varies by 1 % (a standard deviation), and forgets within ``memory_s``."""
 

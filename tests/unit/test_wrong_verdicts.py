@@ -41,14 +41,15 @@ def is_the_knee(result: DirectionResult, pps: float = CAPACITY) -> bool:
     return result.limit is Limit.DUT and not result.at_least and low <= pps <= high and confirmed
 
 
-@pytest.mark.parametrize(("begin_s", "length_s"), [(30.0, 2.5), (30.0, 5.0), (30.0, 14.0), (32.0, 3.5)])
+@pytest.mark.parametrize(("begin_s", "length_s"), [(30.0, 2.5), (30.0, 14.0), (30.0, 47.0), (32.0, 3.5)])
 def test_case_1_a_stall_is_no_knee(begin_s: float, length_s: float) -> None:
-    """The last one ends above the knee, which cannot be known without going on from there."""
+    """The third goes on in the recheck of its first rate; the last ends above the knee, as only going on can show."""
     world = World(CAPACITY, blips=((begin_s, begin_s + length_s),))
     _, samples, analysis = measured(world)
     assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["stall"]
     (stall,) = analysis.stalls
-    assert stall.nothing_forwarded and (stall.begin_s, stall.length_s) == pytest.approx((begin_s, length_s), abs=0.3)
+    seen_s = min(length_s, 40.0)  # until the hold ended
+    assert stall.nothing_forwarded and (stall.begin_s, stall.length_s) == pytest.approx((begin_s, seen_s), abs=0.3)
     assert f"0->1: a stall of {stall.length_s:.1f} s at {begin_s:.1f} s: nothing was" in analysis.warnings[0].text
     assert begin_s == 30.0 or ("ramp", 1) in stages(samples)
 
@@ -434,7 +435,7 @@ def test_case_7_frames_that_come_twice_count_once(share: float) -> None:
     analysis = judged(World(CAPACITY, duplicated=share), ramp_s=600.0)
     (one,) = analysis.directions
     assert one.limit is Limit.DUT and one.low_pps is not None and plain.directions[0].low_pps is not None
-    assert one.low_pps <= CAPACITY / (1 - make_plan().loss_threshold) and CAPACITY <= one.high_pps
+    assert one.low_pps <= CAPACITY / (1 - make_plan().loss_threshold) and one.high_pps >= CAPACITY
     assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps, rel=0.15)
     assert codes(analysis)[0] == "duplicates" and "foreign-frames" not in codes(analysis)
     assert f"{format_share(share)} more frames came back than were sent at every rate" in analysis.warnings[0].text

@@ -37,7 +37,7 @@ frame, and shorter than a long one."""
 
 @dataclass(frozen=True)
 class FramePath:
-    """The share of the frames sent, equal at every rate, that the path itself loses; negative where frames come twice."""
+    """The share of the frames sent, equal at every rate, that a path loses itself; negative where frames come twice."""
 
     lost: float = 0.0
 
@@ -70,45 +70,35 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
             windows.append(look)
     if len(windows) > len(ramp):
         windows.sort(key=lambda window: window.sent_pps)
-    warm = _warm_window(samples, direction)
-    share = _find_share(windows, warm)
+    share = _find_share(windows)
     # Fewer frames that come twice move the knee by less than the loss that counts.
     return FramePath(share) if share > 0 or share < -plan.loss_threshold else SOUND
 
 
-def _find_share(ramp: Sequence[Window], warm: Window | None) -> float:
+def _find_share(ramp: Sequence[Window]) -> float:
     """Share of frames lost at every rate, negative where more came back than were sent; 0 where none is seen.
 
     It is sought in the lowest quarter of the ramp; and in less of it, as the knee may lie there.
     """
     parts = max(ROWS, len(ramp) // 4), *(len(ramp) // part for part in (8, 16, 32) if len(ramp) // part >= ROWS)
-    shares = (_constant_share(ramp[:part], warm) for part in parts)
+    shares = (_constant_share(ramp[:part]) for part in parts)
     return next((share for share in shares if share is not None), 0.0)
 
 
-def _warm_window(samples: Sequence[Sample], direction: Direction) -> Window | None:
-    """The second half of the warm-up; the first half also contains the frames on their way."""
-    warm = [i for i, sample in enumerate(samples) if sample.phase is Phase.WARMUP]
-    if len(warm) < 2:
-        return None
-    window = build_window(direction, samples[warm[len(warm) // 2 - 1] : warm[-1] + 1])
-    return window if window.sent > 0 else None
-
-
-def _constant_share(windows: Sequence[Window], warm: Window | None) -> float | None:
-    """The share missing in these windows, if it agrees across rows of them and with the warm-up; else None."""
+def _constant_share(windows: Sequence[Window]) -> float | None:
+    """The share missing in these windows, if it agrees across rows of them; else None."""
     ends = [len(windows) * row // ROWS for row in range(ROWS + 1)]
     parts = [windows[begin:end] for begin, end in pairwise(ends) if end > begin]
     pending = [sum(w.pending for w in part) for part in parts]
     fewest = max(FEWEST_FRAMES, windows[-1].skew)  # missing by more than the skew explains
     raw = [_Row(sum(w.lost for w in part), sum(w.sent for w in part)) for part in parts]
     # The frames on their way are known only to a frame of the warm-up, so leaving them in may be nearer the truth.
-    share = _agreed_share(raw, warm, max(fewest, 2 * sum(pending)))
+    share = _agreed_share(raw, max(fewest, 2 * sum(pending)))
     less = [_Row(row.missing - on_way, row.sent) for row, on_way in zip(raw, pending, strict=True)]
-    return _agreed_share(less, warm, fewest) if share is None else share
+    return _agreed_share(less, fewest) if share is None else share
 
 
-def _agreed_share(rows: Sequence[_Row], warm: Window | None, fewest: float) -> float | None:
+def _agreed_share(rows: Sequence[_Row], fewest: float) -> float | None:
     middle = median_low(row.share for row in rows)
     agreeing = [row for row in rows if row.is_like(middle)]
     half = len(agreeing) // 2
@@ -116,8 +106,6 @@ def _agreed_share(rows: Sequence[_Row], warm: Window | None, fewest: float) -> f
     if middle >= 1 or len(agreeing) < max(2, len(rows) - 2) or abs(whole.missing) < fewest:  # 1: a cable was pulled
         return None
     if not low.is_like(high.share):  # the share grows with the rate; rows of few frames are alike by chance
-        return None
-    if warm is not None and not _Row(warm.lost, warm.sent).is_like(whole.share):
         return None
     return whole.share
 

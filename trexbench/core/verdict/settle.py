@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
-from statistics import median
 from typing import NamedTuple
 
 from ..load.plan import Direction
@@ -90,11 +89,8 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     if confirmed and not measured.plan.loss_threshold and (failed or not held):
         came = confirmed
     elif failed and failed[0] is trials[0]:
-        # The lowest rate that came through in a failed trial; in the hold, too, where no trial passed.
+        # The lowest rate that came through in a failed trial.
         came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
-        hold = [w.received_pps for w in find_evidence(measured, direction).windows if w.phase is Phase.HOLD]
-        if hold and not confirmed:
-            came = min(came, median(hold) / carried)
     else:
         return verdict
     maximum = max(confirmed, min(verdict.maximum_pps, came))
