@@ -85,7 +85,8 @@ def assert_measured(found: Any, kind: Kind, both: bool) -> None:
     assert [one["line_rate_pps"] for one in offers] == pytest.approx([kind.line_rate_pps] * len(offers), rel=1e-4)
     assert {one["limit"] for one in results} == {"dut"}
     assert sum(one["maximum_pps"] for one in results) == pytest.approx(found["total_pps"])
-    assert found["total_pps"] == pytest.approx(kind.pps, rel=0.02)
+    # A second of the ramp is half of the rate that each direction of four ports carries.
+    assert found["total_pps"] == pytest.approx(kind.pps, rel=0.03 if kind.ports == 4 else 0.02)
 
 
 def measured_one_way(folder: Path, kind: Kind, verb: str, *options: str) -> Any:
