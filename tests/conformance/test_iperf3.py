@@ -81,6 +81,7 @@ def test_every_pair_carries_payload(client: str | None, server: str | None, shap
         assert [one.sends for one in readings[-1].streams] == expected
         assert [one.stream for one in readings[-1].streams] == list(range(1, len(expected) + 1))
         assert all(stream.payload_bytes > 0 for stream in readings[-1].streams)
+        assert not any(stream.payload_bytes for stream in readings[0].streams), "the time begins with the payload"
     # What one has sent the other has got; on a busy machine they may look at different times, so it is the rates.
     for sender, receiver in ((found.client, found.server), (found.server, found.client)):
         if payload(sender, True):

@@ -111,7 +111,7 @@ class Carrier:
         self.streams, self.zerocopy, self.stopping = streams, zerocopy, False
         self.wake, self._waker = os.pipe()
         self.processes = ProcessWatch(os.getpid())  # reads all of /proc: only before and after payload flows
-        self.began = time.monotonic()
+        self.flows = threading.Event()
         self.threads = [threading.Thread(target=self._run, args=(stream,), daemon=True) for stream in streams]
         patience = struct.pack("ll", 0, int(BLOCKED_S * 1e6))
         for stream in streams:
@@ -122,6 +122,7 @@ class Carrier:
             thread.start()
 
     def _run(self, stream: PayloadStream) -> None:
+        self.flows.wait()
         move = self._receive if not stream.sends else self._send_file if self.zerocopy else self._send
         while not self.stopping:
             try:
@@ -162,8 +163,9 @@ class Carrier:
         """Report a reading at each interval, until ends_s, or (None) until the client reports its end."""
         omitting = omit_s > 0
         ready: list[Any] = []
-        said_at = self.began
+        self.began = said_at = time.monotonic()
         say("reading", reading(self.streams, os.getpid(), self.began))
+        self.flows.set()
         while True:
             elapsed = time.monotonic() - self.began
             if control in ready:
