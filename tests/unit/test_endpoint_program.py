@@ -19,7 +19,7 @@ from tcp_runs import make_leg
 from trexbench.config.schema import dut_of
 from trexbench.core.dut.telemetry import Missing
 from trexbench.core.errors import BenchError, DutError, StoreError
-from trexbench.core.tcp.plan import Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
+from trexbench.core.tcp.plan import HostReading, Leg, LegReadings, Ping, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.wan import Wan
 from trexbench.core.typed import Status
 from trexbench.core.verdict.parts import RunWarning
@@ -75,21 +75,25 @@ def test_a_program_ends_when_it_is_over() -> None:
 
 
 class Breaking(SimulatedBench):
-    """A bench whose legs break off at once, beside echo requests of a day."""
+    """A bench whose legs break off at their first reading, beside echo requests of a day."""
 
     setup, warnings = TcpEnvironment(), (RunWarning("lab", "its host is busy"),)
 
     def __init__(self, raises: bool) -> None:
         super().__init__(replace(REQUEST, sim=True, speedup=1e9))
-        self._raises, self.ended_early = raises, False
+        self._raises, self.ended_early, self.begun = raises, False, threading.Event()
 
     def ping(self, leg: Leg, count: int, loaded: bool, over: threading.Event) -> Ping:
         if loaded:
+            self.begun.set()
             self.ended_early = over.wait(60)
             raise DutError("it was ended")
         return Ping(leg, loaded, count, (0.001,) * count)
 
     def flow(self, leg: Leg, plan: TcpPlan, seen: Any, counters: Any) -> LegReadings:
+        assert not self.begun.wait(0.05), "nothing loads the path yet"
+        seen("client", HostReading(0.0))
+        assert self.begun.wait(60)
         if self._raises:
             raise DutError("the client cannot be reached")
         return LegReadings(leg, 0.0, error="the server was killed")

@@ -165,20 +165,20 @@ def _find_ceiling(bench: Bench, test: Underway[TcpResult], version: int) -> None
 
 
 def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
-    plan, pings = test.run.plan, list[Ping | BenchError]()
+    plan, pings, beside = test.run.plan, list[Ping | BenchError](), list[_PingBeside]()
     display: TcpDisplay | None = test.display
     if display is not None:
         display.begun(leg)
-    beside = None
-    if plan.pings and leg.repetition == 1:  # as many as fit into the leg
-        count = max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1))
-        beside = _PingBeside(partial(bench.ping, leg, count, True))
+    # as many as fit into the leg
+    count = max(1, min(plan.pings, int(plan.time_s + plan.omit_s) - 1)) if leg.repetition == 1 and plan.pings else 0
     heard: dict[str, list[HostReading]] = {host: [] for host in HOSTS}
     counters, began_s = Counters(), list[float]()
 
     def seen(host: str, reading: HostReading) -> None:
         if host == HOSTS[0] and not began_s:
             began_s.append(bench.clock.now())
+            if count:  # not earlier: until payload flows the path is idle
+                beside.append(_PingBeside(partial(bench.ping, leg, count, True)))
         heard[host].append(reading)
         if display is not None:
             display.seen(host, reading)
@@ -195,8 +195,8 @@ def _flow(bench: Bench, test: Underway[TcpResult], leg: Leg) -> None:
         broken = readings.error is not None
         test.add(legs=[readings])  # first: an interruption while the ping ends must not lose it
     finally:
-        if beside is not None:
-            pings = beside.end(early=broken)
+        for series in beside:
+            pings = series.end(early=broken)
     for ping in pings:
         if isinstance(ping, Ping):
             test.add(pings=[ping])
