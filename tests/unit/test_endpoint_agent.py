@@ -228,6 +228,25 @@ def test_hostile_peers_are_cut_off_and_the_test_goes_on() -> None:
             connect(port)
 
 
+def test_each_connection_has_its_time() -> None:
+    """Over a long line a client opens each a round trip after the one before."""
+    with socket.create_server((LOOPBACK[4], 0)) as listener:
+
+        def open_them() -> None:
+            for sock in opened:
+                sock.sendall(ends.cookie_bytes(TOKEN))
+                time.sleep(0.4)
+
+        opened = [connect(listener.getsockname()[1]) for _ in range(6)]
+        client = threading.Thread(target=open_them)
+        client.start()
+        with pytest.raises(ProgramFailure, match=r"6 of 7 connections came, the next not within 1 s"):
+            ends.gather(listener, b"", 7, 1.0)
+        client.join()
+        for sock in opened:
+            sock.close()
+
+
 def test_a_peer_that_is_slow_to_tell_its_cookie_is_cut_off() -> None:
     with serving() as (port, _):
         begun = time.monotonic()

@@ -61,7 +61,7 @@ class TunnelParts:
 class WanParts:
     """Parts of a WAN, each as in --wan."""
 
-    delay: Annotated[str | None, r.text] = None  # 20ms: added to the round trip, half each way; 10s at most
+    delay: Annotated[str | None, r.text] = None  # 20ms: added to the round trip, half each way; 2s at most
     rate: Annotated[str | None, r.text] = None  # 1gbit: each way, of Ethernet frames without FCS; unset: no limit
     queue: Annotated[str | None, r.text] = None
     """2.5mb: bytes that wait for the rate before frames are dropped; unset: the BDP, at least 10 ms at the rate."""

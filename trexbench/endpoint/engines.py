@@ -10,12 +10,13 @@ from typing import Any
 from ..core.errors import DutError
 from ..core.tcp.iperf3 import Told
 from ..core.tcp.plan import HostReading, Leg, TcpPlan, Way
+from ..core.tcp.wan import LONGEST_S
 from .hosts import Agent, EndpointHost, told_by
 
 READY_S = 15.0
 """Time for a server to listen, and then for its client to connect."""
 GRACE_S = 20.0
-"""Time for all that a test needs besides its own duration; then its programs end by themselves."""
+"""Time for all else that a test needs besides its own duration; then its programs end by themselves."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class LegPart:
     def limit_s(self) -> float:
         """Time after which the agent ends by itself, with what it started."""
         waits_s = READY_S if self.role == "server" else 0.0
-        return waits_s + self.plan.omit_s + self.plan.time_s + GRACE_S
+        connections = self.plan.streams * (2 if self.leg.way is Way.BIDIR else 1)  # opened one after the other
+        return waits_s + connections * LONGEST_S + self.plan.omit_s + self.plan.time_s + GRACE_S
 
 
 class Embedded:

@@ -13,7 +13,7 @@ from ..core.errors import BenchError, ConfigError, DutError
 from ..core.tcp.plan import HostReading, Leg, LegReadings, Processes, Seen, TcpPlan
 from ..signals import Interrupted, uninterrupted
 from ..transport import Completed
-from .engines import ENGINES, GRACE_S, READY_S, LegPart, TcpEngine
+from .engines import ENGINES, READY_S, LegPart, TcpEngine
 from .hosts import Agent, EndpointHost
 
 PORT = 5201
@@ -61,7 +61,7 @@ def run_leg(
             if part.role == "server":
                 _wait_ready(agent, part)
         try:
-            error = _listen([agents["client"], agents["server"]], plan.omit_s + plan.time_s + GRACE_S + READY_S, noted)
+            error = _listen([agents["client"], agents["server"]], parts[0].limit_s, noted)
         except (Interrupted, KeyboardInterrupt):
             if of_client.reports_late:
                 _end_early(parts, agents, seen)

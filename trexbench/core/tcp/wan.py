@@ -12,7 +12,8 @@ from ..errors import ConfigError
 from ..typed import Amount, Count
 from ..units import format_bits, format_scaled, format_share, format_time, parse_duration, parse_share, parse_speed
 
-LONGEST_S, MOST_LOSS = 10.0, 0.5
+LONGEST_S, MOST_LOSS = 2.0, 0.5
+"""Longest delay, as the ping that proves the path gives up 2 s after its last request; largest loss each way."""
 SHORTEST_QUEUE_S = 0.01
 """Shortest queue, in time at its rate."""
 PINGS = 5

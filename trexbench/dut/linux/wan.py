@@ -24,7 +24,7 @@ LARGEST_TAGS = 22
 SMALLEST_FRAME, LEAST_PACKETS = 60, 1000
 FASTEST_BPS = 100e9
 """Assumed for the size of netem's queue where no rate is stated."""
-LONGEST_JITTER_S, MOST_BYTES, MOST_PACKETS = 2.147, 2**32 - 1, 2**32 - 1
+MOST_BYTES, MOST_PACKETS = 2**32 - 1, 2**32 - 1
 """Limits of netem and tbf."""
 IN_ORDER = ("rate", "1tbit")
 """Keeps packets in order: with a rate netem sends each after the one before it, without one jitter reorders them. This
@@ -66,14 +66,12 @@ class Qdisc:
 
 
 def parts(wan: Wan, mtu: int) -> tuple[Qdisc, ...]:
-    """Build the qdiscs for one direction of the line; DutError for what netem or tbf cannot do.
+    """Build the qdiscs for one direction of the line; DutError for what tbf cannot do.
 
     netem has half the delay, the jitter and the loss; tbf the rate and the queue. mtu: of the interface.
     """
     qdiscs: list[Qdisc] = []
     if wan.delay_s or wan.loss:
-        if wan.jitter_s > LONGEST_JITTER_S:
-            raise DutError(f"netem's jitter is {LONGEST_JITTER_S:g} s at most, not {wan.jitter_s:g} s", "reduce it")
         # holds all that is in flight and queued even if all frames are the smallest; netem's own default is 1000
         size = (wan.rate_bps or FASTEST_BPS) / 8 * (wan.delay_s / 2 + wan.jitter_s) + (wan.queue_bytes or 0)
         limit = min(max(math.ceil(size / SMALLEST_FRAME), LEAST_PACKETS), MOST_PACKETS)

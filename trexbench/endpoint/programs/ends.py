@@ -153,7 +153,8 @@ def port_in_use(port: int) -> ProgramFailure:
 def gather(listener: socket.socket, cookie: bytes, count: int, within_s: float) -> tuple[list[socket.socket], bytes]:
     """Accept this many connections that send the cookie (empty: that of the first); return them in order, and it.
 
-    All others are closed: wrong ones at once, slow ones after COOKIE_S.
+    within_s: time for each: a client opens one after the other, a round trip each. All others are closed: wrong ones at
+    once, slow ones after COOKIE_S.
     """
     deadline, came = time.monotonic() + within_s, 0
     pending: dict[socket.socket, list[Any]] = {}  # number of arrival, part of the cookie, deadline for it
@@ -162,7 +163,7 @@ def gather(listener: socket.socket, cookie: bytes, count: int, within_s: float) 
         while len(accepted) < count:
             now = time.monotonic()
             if now > deadline:
-                raise ProgramFailure(f"{len(accepted)} of {count} connections came within {within_s:g} s")
+                raise ProgramFailure(f"{len(accepted)} of {count} connections came, the next not within {within_s:g} s")
             for slow in [sock for sock, (_, _, until) in pending.items() if now > until]:
                 drop(pending, slow)
             for sock in select.select([listener, *pending], [], [], 0.2)[0]:
@@ -191,7 +192,7 @@ def gather(listener: socket.socket, cookie: bytes, count: int, within_s: float) 
                     if len(accepted) < count and sent == (cookie or sent):
                         cookie = sent
                         del pending[sock]
-                        accepted[order] = sock
+                        accepted[order], deadline = sock, now + within_s
                     else:
                         with contextlib.suppress(OSError):
                             sock.send(struct.pack("b", ACCESS_DENIED))
