@@ -170,13 +170,15 @@ def test_what_was_missing_is_told() -> None:
         ({}, {"power_w": 20.0}, 20.0),
         ({"energy_j": 100.0, "power_w": 1.0}, {"energy_j": 252.0, "power_w": 1.0}, 19.0),
         ({"energy_j": 252.0}, {"energy_j": 100.0}, None),
-        ({"energy_j": 252.0, "power_w": 18.0}, {"energy_j": 252.0, "power_w": 20.0}, 19.0),
+        ({"energy_j": 252.0, "power_w": 18.0}, {"energy_j": 252.0, "power_w": 0.0}, None),
+        ({"energy_j": 252.0, "power_w": 18.0}, {}, None),  # 18 W are of the time before
         ({}, {}, None),
     ],
 )
 def test_energy_per_packet(before: dict[str, float], after: dict[str, float], watts: float | None) -> None:
     found = one_cost(replace(kernel(1, 0.5), **before), replace(kernel(9, 0.5), **after))
     assert found.power_w == watts
+    assert ("telemetry-missing" in codes(found)) == (watts is None and "energy_j" in after)
     assert found.uj_per_packet == (None if watts is None else pytest.approx(watts))  # at 1 Mpps W are uJ
 
 

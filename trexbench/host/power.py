@@ -42,6 +42,8 @@ _NOT_THERE = (404, 500, 501)
 """Status codes for a component that does not exist: a Shelly answers 500 in old firmware, 404 since."""
 NOT_AN_ANSWER = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 """Exceptions that a parser raises where the JSON is not what the maker documents."""
+MOST_W = 500.0
+"""Most that a processor package is made for (Xeon 6900P, EPYC 9005)."""
 _RAPL = "/sys/class/powercap"
 _LEAVES = ("name", "energy_uj", "max_energy_range_uj")
 _RAPL_LINE = re.compile(rf"{_RAPL}/(intel-rapl:[0-9]{{1,3}})/(name|energy_uj|max_energy_range_uj):(\S{{1,40}})\s*")
@@ -97,16 +99,21 @@ class RaplMeter:
         self._energy_j = 0.0
 
     def read(self) -> PowerReading:
-        """Read all packages; power is that since the last reading."""
+        """Read all packages; power is that since the last reading. The total begins anew if that was too long ago."""
         argv = ("grep", "-rsH", "", *(f"{_RAPL}/intel-rapl:{n}/{leaf}" for n in range(8) for leaf in _LEAVES))
         now, before = parse_rapl(self._transport.run(argv, TIMEOUT_S).stdout, self._transport.place), self._last
         at_s, before_s = self._clock(), self._at_s
         self._last, self._at_s = now, at_s
         if now.keys() != before.keys():
             return PowerReading(None, self._energy_j)
-        gained_j = sum(now[name].since(before[name]) for name in now)
+        elapsed_s = at_s - before_s
+        gains_j = [now[name].since(before[name], elapsed_s) for name in now]
+        if None in gains_j:
+            self._energy_j = 0.0
+            return PowerReading(None, self._energy_j)
+        gained_j = sum(gain_j or 0.0 for gain_j in gains_j)
         self._energy_j += gained_j
-        return PowerReading(gained_j / (at_s - before_s) if at_s > before_s else None, self._energy_j)
+        return PowerReading(gained_j / elapsed_s if elapsed_s > 0 else None, self._energy_j)
 
 
 @dataclass(frozen=True)
@@ -116,10 +123,11 @@ class Package:
     energy_uj: int
     range_uj: int
 
-    def since(self, before: Package) -> float:
-        """Energy in J since that reading, if the counter wrapped around once at most."""
+    def since(self, before: Package, elapsed_s: float) -> float | None:
+        """Energy in J since that reading; None if the counter may have wrapped around more than once."""
         gained = self.energy_uj - before.energy_uj
-        return (gained if gained >= 0 else gained + self.range_uj) / 1e6
+        gained += self.range_uj if gained < 0 else 0
+        return None if gained + self.range_uj <= MOST_W * 1e6 * elapsed_s else gained / 1e6
 
 
 def parse_shelly(answer: Any, channel: int) -> PowerReading:

@@ -145,7 +145,8 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
         # perf counted for a time of its own, of which the load was an unknown part
         last = replace(last, perf_hz=None) if around else last
         cost = _kernel_cost(cost, first, last, warnings, loaded)
-    return replace(cost if around else _powered(cost, before, after), warnings=tuple(warnings))
+    cost = cost if around else _powered(cost, before, after, warnings)
+    return replace(cost, warnings=tuple(warnings))
 
 
 def _vpp_cost(
@@ -263,8 +264,11 @@ def _no_cycles(cost: Cost) -> str | None:
     return None
 
 
-def _powered(cost: Cost, before: DutReading, after: DutReading) -> Cost:
+def _powered(cost: Cost, before: DutReading, after: DutReading, warnings: list[RunWarning]) -> Cost:
     power = mean_power((before, after))
+    if power is None and None not in (before.observation.energy_j, after.observation.energy_j):
+        text = "power: the energy counter stood still, or may have wrapped around more than once"
+        warnings.append(RunWarning("telemetry-missing", text))
     energy_uj = None if power is None or not cost.forwarded_pps else power / cost.forwarded_pps * 1e6
     return replace(cost, power_w=power, uj_per_packet=energy_uj)
 

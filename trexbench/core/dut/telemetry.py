@@ -73,6 +73,10 @@ class Detail:
     count: Count  # total
 
 
+POWER = "power"
+"""Word for what a meter that did not answer leaves unknown."""
+
+
 @dataclass(frozen=True)
 class Missing:
     """Something that could not be read from the DUT, and why, in words."""
@@ -129,14 +133,19 @@ class DutReading:
 
 
 def mean_power(readings: Sequence[DutReading]) -> float | None:
-    """Return the DUT's mean power over the readings, in W: by its energy counter, else the mean of the readings."""
-    seen = [(r.t_s if r.observation.at_s is None else r.observation.at_s, r.observation) for r in readings]
-    total = [(at_s, observation.energy_j) for at_s, observation in seen if observation.energy_j is not None]
-    span_s, energy_j = (total[-1][0] - total[0][0], total[-1][1] - total[0][1]) if total else (0.0, 0.0)
-    # A counter that stands still has not been renewed meanwhile, and one that falls began anew.
-    if span_s > 0 and energy_j > 0 and all(b[1] >= a[1] for a, b in pairwise(total)):
-        return energy_j / span_s
-    return of_known(fmean, (observation.power_w for _, observation in seen))
+    """Return the DUT's mean power over the readings, in W: by its energy counter, or without one the readings' mean."""
+    total = [
+        (reading.t_s if reading.observation.at_s is None else reading.observation.at_s, energy_j)
+        for reading in readings
+        if (energy_j := reading.observation.energy_j) is not None
+    ]
+    if not total:
+        return of_known(fmean, (reading.observation.power_w for reading in readings))
+    span_s, energy_j = total[-1][0] - total[0][0], total[-1][1] - total[0][1]
+    # A counter that stands still has not been renewed meanwhile, one that falls began anew, one not read may have done
+    # either. What such a meter says of power is since its last reading, the first time from before these.
+    whole = len(total) == len(readings) and all(b[1] >= a[1] for a, b in pairwise(total))
+    return energy_j / span_s if whole and span_s > 0 and energy_j > 0 else None
 
 
 class Gathering:
