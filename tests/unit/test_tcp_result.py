@@ -9,7 +9,7 @@ import pytest
 from documents import to_document
 from tcp_runs import Path, make_leg, make_tcp_result
 
-from trexbench.core.dut.telemetry import CpuTime, DutReading, Moment, Observation
+from trexbench.core.dut.telemetry import CpuTime, DutReading, Missing, Moment, Observation
 from trexbench.core.errors import StoreError
 from trexbench.core.history.rows import RATE, TCP_RATE, rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
@@ -64,6 +64,11 @@ def test_idle_time_around_a_leg_is_none_of_its_cpu_and_power() -> None:
     few = (around[0], around[3], around[-1])
     (flow,) = replace(made, legs=(replace(made.legs[0], dut=few),)).flows
     assert flow.shares["dut"].cores_busy == pytest.approx(3 / 7) and flow.power_w == pytest.approx(2.0)
+    missing = (Missing("power", "the plug does not answer"), Missing("packets per queue", "its driver counts none"))
+    unread = tuple(replace(one, observation=replace(one.observation, power_w=None, missing=missing)) for one in few)
+    result = replace(made, legs=(replace(made.legs[0], dut=unread),))
+    texts = [warning.text for warning in result.analysis_warnings if warning.code == "missing"]
+    assert result.flows[0].power_w is None and texts == ["forward IPv4: power: the plug does not answer"]
 
 
 def test_idle_power_is_that_before_the_legs() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from ..core.dut.telemetry import DutReading, Missing, Moment, Observation
+from ..core.dut.telemetry import POWER, DutReading, Missing, Moment, Observation
 from ..core.errors import BenchError
 from ..core.load.sample import Phase, Sample
 from ..core.protocols import Clock
@@ -169,5 +169,5 @@ class WithMeter:
         try:
             reading = self.meter()
         except BenchError as error:
-            return replace(observation, missing=(*observation.missing, Missing("power", str(error))))
+            return replace(observation, missing=(*observation.missing, Missing(POWER, str(error))))
         return replace(observation, power_w=reading.power_w, energy_j=reading.energy_j)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..dut.telemetry import DutReading, mean_power
+from ..dut.telemetry import POWER, DutReading, mean_power
 from ..errors import StoreError
 from ..means import of_known
 from ..run import Run, noted_warnings
@@ -210,7 +210,9 @@ class TcpResult(Run):
         if self.setup.without_tunnel and any(leg.leg.version == 6 for leg in self.legs):
             warnings.append(RunWarning("no-tunnel", f"IPv6 went without the tunnel: {self.setup.without_tunnel}"))
         for leg in self.legs:
-            warnings += [RunWarning("missing", f"{leg.leg}: {part.what}: {part.reason}") for part in leg.missing]
+            parts = (part for reading in leg.dut for part in reading.observation.missing)
+            missing = (*leg.missing, *(part for part in parts if part.what == POWER))
+            warnings += [RunWarning("missing", f"{leg.leg}: {part.what}: {part.reason}") for part in missing]
             warnings += [RunWarning("leg-ended-early", f"{leg.leg}: {leg.error}")] if leg.error else []
         return tuple(dict.fromkeys(warnings))
 
