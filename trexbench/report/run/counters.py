@@ -39,15 +39,17 @@ def _ports(before: Observation, after: Observation, apart_s: float) -> Iterator[
 
 
 def _drops(before: Observation, after: Observation) -> Iterator[str]:
+    """Yield the counters that both readings have and that moved."""
     old = {(drop.name, drop.port, drop.queue): drop.count for drop in before.drops}
-    moved = [(drop, drop.count - old.get((drop.name, drop.port, drop.queue), 0)) for drop in after.drops]
+    both = ((drop, old.get((drop.name, drop.port, drop.queue))) for drop in after.drops)
+    moved = [(drop, drop.count - then) for drop, then in both if then is not None]
     for drop, count in moved:
         if count:
             where = "" if drop.port is None else f" on port {drop.port}"
             where += "" if drop.queue is None else f" queue {drop.queue}"
-            yield f"dropped      {count} {drop.name}{where}"
-    if after.drops and not any(count for _, count in moved):
-        yield f"dropped      nothing ({len(after.drops)} counters)"
+            yield f"dropped      {count if count > 0 else 'unknown (the counter went back)'} {drop.name}{where}"
+    if moved and not any(count for _, count in moved):
+        yield f"dropped      nothing ({len(moved)} counters)"
 
 
 def _cpus(before: Sequence[CpuTime], after: Sequence[CpuTime]) -> Iterator[str]:
