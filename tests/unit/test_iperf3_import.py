@@ -72,6 +72,24 @@ def test_what_was_omitted_is_left_out() -> None:
     assert taken(document).plan.omit_s == 1.0
 
 
+def test_what_a_server_omits_casts_no_doubt_on_what_it_does_not_know_of_the_sender() -> None:
+    document = printed("server")
+    for interval in document["intervals"][:2]:
+        for stream in interval["streams"]:
+            stream["omitted"] = True
+    (flow,) = taken(document).flows
+    assert flow.statistics is not None and flow.statistics.count == 2 and not flow.flow.warnings
+
+
+def test_a_few_blocks_take_milliseconds() -> None:
+    document = printed("server")
+    for interval in document["intervals"]:
+        for stream in interval["streams"]:
+            stream |= {name: stream[name] / 1000 for name in ("start", "end", "seconds")}
+    run = taken(document)
+    assert run.plan.interval_s == 0.0005 and means(run) == pytest.approx([50.3e9], rel=0.005)
+
+
 def test_no_more_was_received_than_the_server_reported_at_the_end() -> None:
     document = printed("forward")
     for stream in document["end"]["streams"]:

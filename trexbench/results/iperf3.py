@@ -169,7 +169,7 @@ def _measured(
 def _interval_s(output: Told) -> float:
     """Return the time between reports, once nothing more was omitted."""
     ends = [0.0, *(end_s for end_s, _ in output.totals)]
-    return round(median([b - a for a, b in pairwise(ends) if a >= output.omit_s] or [1.0]), 2)
+    return float(f"{median([b - a for a, b in pairwise(ends) if a >= output.omit_s] or [1.0]):.3g}")
 
 
 def _readings(output: Told) -> list[HostReading]:
@@ -184,6 +184,7 @@ def _peer_readings(ours: Told, end: Ends) -> list[HostReading]:
     """
     last_s, last = ours.totals[-1]
     totals = dict(enumerate((stream.sender for stream in end.streams), start=1))
+    reported = {at for at, total in totals.items() if total.bytes > 0}
     whole = {at: int(stream.receiver.bytes) for at, stream in enumerate(end.streams, start=1)}
     final = {stream.stream: stream.payload_bytes for stream in last}
     begin = {
@@ -199,23 +200,21 @@ def _peer_readings(ours: Told, end: Ends) -> list[HostReading]:
     readings = []
     for at_s, streams in ((0.0, tuple(replace(stream, payload_bytes=0) for stream in last)), *ours.totals):
         there = [received(at_s, stream) for stream in streams if stream.sends]
-        sent = [stream for stream in streams if not stream.sends]
+        sent = [stream for stream in streams if not stream.sends and stream.stream in reported]
         if at_s in (0.0, ours.omit_s):
             omitted = {stream.stream: stream.payload_bytes for stream in sent}
             there += [StreamCount(number, True, payload, {"total_retrans": 0}) for number, payload in omitted.items()]
         elif at_s == last_s:
-            there += [_count_at_end(stream.stream, totals.get(stream.stream), omitted) for stream in sent]
+            there += [_count_at_end(stream.stream, totals[stream.stream], omitted) for stream in sent]
         if there:
             readings.append(HostReading(at_s, tuple(there)))
     return readings
 
 
-def _count_at_end(stream: int, total: StreamTotals | None, omitted: Mapping[int, int]) -> StreamCount:
-    """Count at the end. Payload not reported was not sent: the reading shows no more than the one before it."""
-    payload, info = omitted.get(stream, 0) + max(0, int(total.bytes if total else 0)), {}
-    if total is not None and total.retransmits is not None and 0 <= total.retransmits < _NO_RETRANSMITS:
-        info = {"total_retrans": int(total.retransmits)}
-    return StreamCount(stream, True, payload, info)
+def _count_at_end(stream: int, total: StreamTotals, omitted: Mapping[int, int]) -> StreamCount:
+    known = total.retransmits is not None and 0 <= total.retransmits < _NO_RETRANSMITS
+    info = {"total_retrans": int(total.retransmits or 0)} if known else {}
+    return StreamCount(stream, True, omitted.get(stream, 0) + int(total.bytes), info)
 
 
 def _programs(ours: Told, way: Way) -> dict[str, dict[str, str]]:
