@@ -225,6 +225,9 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
         trexbench.ramp("netgate-vpp", "64b", sim=True, speedup=-1.0)
     with pytest.raises(trexbench.ConfigError, match="unknown --telemetry 'never': name hold, ramp or off"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, telemetry="never")
+    for odd in ("2", 2.5, True):
+        with pytest.raises(trexbench.ConfigError, match=rf"--streams of '?{odd}'?: take a whole number"):
+            trexbench.tcp("lab-linux", **{**TCP_QUICK, "streams": odd})
     with pytest.raises(trexbench.ConfigError, match="no rate is named: name at least one with --rates"):
         trexbench.efficiency("netgate-vpp", rates=(), sim=True)
     with pytest.raises(trexbench.ConfigError, match="--speedup means nothing without --sim"):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from inspect import cleandoc, get_annotations, signature
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_type_hints
 
@@ -27,6 +28,8 @@ SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
 """Default simulated seconds per real second of a run, and of a night's runs."""
 _PREFIX = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_NUMBERS: Mapping[Any, Any] = {int: Integral, int | None: Integral, float: Real, float | None: Real}
+"""Types of fields whose values are numbers, of whichever kind."""
 _HELP = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 """A line of a docstring that is a field's help, with the indented lines that continue it."""
 
@@ -127,7 +130,7 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
     """Make a dataclass from values as users write them in Python; ConfigError for one that is not understood."""
     bound = signature(made).bind(*arguments, **named)
     bound.apply_defaults()
-    for name, (_, kind, form, _, default, _) in declared(made).items():
+    for name, (_, kind, form, type_, default, _) in declared(made).items():
         value = bound.arguments[name]
         if value is None and default is not MISSING:
             value = default
@@ -139,8 +142,14 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
             value = str(value)
             if value not in kind:
                 raise ConfigError(f"unknown --{name} {shown(value)}", f"name {', '.join(kind[:-1])} or {kind[-1]}")
+        elif value is not None and type_ in _NUMBERS and not _is_number(value, _NUMBERS[type_]):
+            raise ConfigError(f"--{name} of {shown(value)}", f"take a {'whole ' * (_NUMBERS[type_] is Integral)}number")
         bound.arguments[name] = value
     return made(*bound.args, **bound.kwargs)
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def of_options(cls: Callable[..., T], options: Any, names: Mapping[str, str] | None = None, **more: Any) -> T:
