@@ -87,7 +87,7 @@ TCP = "method: tcp\nduts: [raspberry-pi]\n"
         ("duts: [lab-linux]\nmodes: [imix]\ndirections: [uni]\ntcp: {time: 9s}\n", "tcp: does not fit method: ramp"),
         ("duts: [lab-linux]\nmodes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
         ("duts: [lab-linux]\nmodes: [var2-64b]\n", "'directions' is missing"),
-        (f"{TCP}modes: [forward-ipv7]\n", "unknown mode 'forward-ipv7'"),
+        (f"{TCP}modes: [forward-ipv7]\n", "unknown mode 'forward-ipv7': one of TCP is forward, reverse or bidir, "),
     ],
 )
 def test_what_does_not_fit_the_method_is_refused(text: str, words: str, tmp_path: Path) -> None:

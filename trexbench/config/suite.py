@@ -11,6 +11,7 @@ from typing import Annotated
 from ..core.errors import ConfigError
 from ..core.history.cell import TCP_KIND, Cell
 from ..core.load.profile import resolve_mode
+from ..core.names import shown
 from ..core.strategy.kinds import STRATEGIES, has_curve
 from ..core.tcp.cpu import COLUMNS
 from ..core.tcp.plan import ENGINES, TcpMode, Way
@@ -58,7 +59,11 @@ METHODS: dict[str, SuiteMethod] = {
 def _mode(value: Value) -> str | TcpMode:
     text = value.text()
     modes = (method.mode(text) for method in METHODS.values())
-    return next((mode for mode in modes if mode is not None), None) or resolve_mode(text).name
+    found = next((mode for mode in modes if mode is not None), None)
+    if found is None and "-ipv" in text:
+        remedy = "one of TCP is forward, reverse or bidir, with -ipv4 or -ipv6, as in reverse-ipv6-4-streams-pinned"
+        raise value.wrong(f"unknown mode {shown(text)}", remedy)
+    return found or resolve_mode(text).name
 
 
 @r.takes(enum=list(METHODS))
