@@ -123,9 +123,7 @@ class Iperf3:
         readings = with_streams(report, agent.readings, float(agent.output.get("at_s", 0.0)))
         if report.error:
             agent.readings = list(readings)
-            known = (remedy for word, remedy in _REMEDIES.items() if word in report.error)
-            what = f"{agent.host.place}: iperf3 reports {report.error!r}"
-            raise DutError(what, next(known, "see whether the other end runs"))
+            raise DutError(f"{agent.host.place}: iperf3 reports {report.error!r}", "see whether the other end runs")
         return readings
 
     def about(self, agent: Agent) -> Mapping[str, str]:
@@ -152,10 +150,4 @@ def with_streams(report: Told, read: Sequence[HostReading], ended_s: float) -> t
 
 
 TcpEngine = Embedded | Iperf3
-_REMEDIES = {
-    "authorization": "start the server without --authorized-users-path",
-    "duration": "ask for less time, or start the server without --server-max-duration",
-    "busy": "wait for the end of the other test, or use another port",
-}
-"""Remedies by a word of iperf3's error."""
 ENGINES: Mapping[str, Callable[[], TcpEngine]] = {"embedded": Embedded, "iperf3": Iperf3}

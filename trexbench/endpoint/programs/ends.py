@@ -147,7 +147,7 @@ def listening(options: Options) -> socket.socket:
 
 
 def port_in_use(port: int) -> ProgramFailure:
-    return ProgramFailure(f"port {port} is in use", "end what listens there, or use another port")
+    return ProgramFailure(f"port {port} is in use", "end what listens there")
 
 
 def gather(listener: socket.socket, cookie: bytes, count: int, within_s: float) -> tuple[list[socket.socket], bytes]:

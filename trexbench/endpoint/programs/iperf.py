@@ -17,13 +17,6 @@ EXCHANGE_RESULTS, DISPLAY_RESULTS, IPERF_DONE = 13, 14, 16
 ACCESS_DENIED, SERVER_ERROR = -1, -2
 NOT_IMPLEMENTED = 13
 """Error number of iperf3 that is sent with SERVER_ERROR."""
-REFUSALS = {
-    27: ("the server has a limit for its rate", "start it without --server-bitrate-limit"),
-    37: ("the test is longer than the server allows", "ask for less time, or start it without --server-max-duration"),
-    134: ("the server does not know this congestion control", "name one that its kernel has"),
-    142: ("the server asks for a user and a password", "start it without --authorized-users-path"),
-}
-"""Meaning and remedy by iperf3's error number."""
 ANSWER_S = 10.0
 """Time for each answer of the other end."""
 
@@ -65,23 +58,17 @@ def receive_state(sock: socket.socket) -> int:
 def refusal(state: int, sock: socket.socket) -> ProgramFailure:
     """Return the failure that an unexpected state stands for."""
     if state == ACCESS_DENIED:
-        return ProgramFailure("the server is busy with another test", "wait for its end, or use another port")
+        return ProgramFailure("the server is busy with another test", "wait for its end")
     if state == SERVER_TERMINATE:
         return ProgramFailure("the server was ended")
     if state == CLIENT_TERMINATE:
         return ProgramFailure("the client was ended")
     if state == SERVER_ERROR:
         (number,) = struct.unpack("!i", receive(sock, 4))
-        try:
-            (reason,) = struct.unpack("!i", receive(sock, 4))
-        except ProgramFailure:  # as iperf3 3.12 does that refuses a client without a password
-            reason = 0
-        failed = f"the server gave up with iperf3's error {number} ({os.strerror(reason)})"
-        otherwise = (
-            failed if 0 < reason < 4096 else f"the server refuses what was asked (iperf3's error {number})",
-            "see what it says",
-        )
-        return ProgramFailure(*REFUSALS.get(number, otherwise))
+        (reason,) = struct.unpack("!i", receive(sock, 4))
+        refused = f"the server refuses what was asked (iperf3's error {number})"
+        gave_up = f"the server gave up with iperf3's error {number} ({os.strerror(reason)})"
+        return ProgramFailure(gave_up if 0 < reason < 4096 else refused, "see what it says")
     return ProgramFailure(f"the other end sent {state}, which is no state of iperf3's here", "see what listens there")
 
 
