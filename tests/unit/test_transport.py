@@ -35,7 +35,7 @@ CANNOT_RUN = [
     (LocalTransport(), ["no-such-program-here"], "no-such-program-here is not installed on this machine"),
     (LocalTransport(), ["/"], "/ on this machine cannot be run"),
     (LocalTransport(), ["echo", "a\0b"], "cannot be run"),
-    (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up: trexbench lab up"),
+    (NetnsTransport("tbx-none"), ["cat"], "namespace tbx-none does not exist: bring it up: ip netns add tbx-none"),
     (open_transport(TransportConfig("none", host="box")), ["cat"], "cat cannot be run on box: its config names no"),
 ]
 

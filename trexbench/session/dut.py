@@ -45,8 +45,8 @@ class ConnectedDut:
 
 
 @contextmanager
-def reached(to: TransportConfig, bring_up: str = "trexbench lab up") -> Iterator[Transport]:
-    """Open a host of a config. bring_up: command that makes its namespace, for the message if that is missing."""
+def reached(to: TransportConfig, bring_up: str = "") -> Iterator[Transport]:
+    """Open a host of a config. bring_up: command that makes a lab's namespace, for the message if that is missing."""
     transport = open_transport(to, run_dir(), bring_up)
     try:
         yield transport
@@ -68,7 +68,7 @@ def connect_dut(
     messages. through: wraps its transport.
     """
     config = wanted.config
-    with reached(config.transport, f"trexbench lab up --dut {config.command_name}") as opened:
+    with reached(config.transport, f"trexbench lab up --dut {config.command_name}" if config.lab else "") as opened:
         transport = through(opened)
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"dut-{transport.place}-{config.transport.port or ''}")
         with locked(name, f"{what} on {transport.place} is in use", doing):

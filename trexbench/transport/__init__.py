@@ -45,11 +45,11 @@ class NoTransport:
         """Nothing is open."""
 
 
-def open_transport(to: TransportConfig, run_dir: Path | None = None, bring_up: str = "trexbench lab up") -> Transport:
+def open_transport(to: TransportConfig, run_dir: Path | None = None, bring_up: str = "") -> Transport:
     """Make the transport of a config; its connection is opened with the first command.
 
     It is closed with the process, or when the transport is no longer referred to. run_dir: where ssh and virtual
-    machines have their sockets. bring_up: the command that makes a missing namespace.
+    machines have their sockets. bring_up: the command that makes a missing namespace, if that is a lab's.
     """
     namespace = to.namespace or ""
     ssh_config = Path(named) if (named := os.environ.get(CONFIG_ENV)) else None

@@ -99,9 +99,9 @@ def plain(heard: bytes | bytearray) -> str:
 class ConsoleTransport:
     """Shell on a serial line, for several threads, one command after the other. path: of its socket."""
 
-    def __init__(self, path: Path, place: str, bring_up: str = "trexbench lab up") -> None:
+    def __init__(self, path: Path, place: str, bring_up: str = "") -> None:
         self.place = place
-        self._path, self._bring_up = path, bring_up
+        self._path, self._bring_up = path, bring_up or "trexbench lab up"
         self._lock = threading.Lock()
         self._line: socket.socket | None = None
         self._session, self._count = "", 0

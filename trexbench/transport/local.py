@@ -42,8 +42,8 @@ class LocalTransport:
 class NetnsTransport(LocalTransport):
     """Transport to a namespace by ``ip netns exec``, which mounts its /sys, where queues and RPS are set."""
 
-    def __init__(self, namespace: str, bring_up: str = "trexbench lab up") -> None:
-        self.namespace, self._bring_up = namespace, bring_up
+    def __init__(self, namespace: str, bring_up: str = "") -> None:
+        self.namespace, self._bring_up = namespace, bring_up or f"ip netns add {namespace}"
         self.place = f"namespace {namespace}"
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
