@@ -266,8 +266,8 @@ def _no_cycles(cost: Cost) -> str | None:
 
 def _powered(cost: Cost, before: DutReading, after: DutReading, warnings: list[RunWarning]) -> Cost:
     power = mean_power((before, after))
-    if power is None and None not in (before.observation.energy_j, after.observation.energy_j):
-        text = "power: the energy counter stood still, or may have wrapped around more than once"
+    if power is None and any(reading.observation.energy_j is not None for reading in (before, after)):
+        text = "power: the energy counter was not read, stood still, or may have wrapped around more than once"
         warnings.append(RunWarning("telemetry-missing", text))
     energy_uj = None if power is None or not cost.forwarded_pps else power / cost.forwarded_pps * 1e6
     return replace(cost, power_w=power, uj_per_packet=energy_uj)
