@@ -96,8 +96,11 @@ def die_with_parent(number: int) -> Any:
 
 def text_of(path: str) -> str:
     try:
-        with open(path, errors="replace") as file:
-            return " ".join(file.read().split())
+        file = os.open(path, os.O_RDONLY)  # open() lets go of the GIL twice as often, which threads of payload take
+        try:
+            return " ".join(os.read(file, 65536).decode(errors="replace").split())
+        finally:
+            os.close(file)
     except OSError:
         return ""
 
