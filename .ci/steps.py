@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / ".ci" / "logs"
 NIGHT = ROOT / ".ci" / "night.json"
 RATIOS = "benchmarks/ratios.json"
-PORTABLE = ("3.10", "3.13")
+PORTABLE = ("3.10",)
 PYTHONS = ("3.10", "3.12", "3.13")
 """Besides the machine's own."""
 UNIT_CPU_S = (2.0, 180.0)

@@ -17,7 +17,7 @@ from trexbench.cli import main
 from trexbench.cli.options import complete_duts, complete_suites
 from trexbench.doctor import host
 
-pytestmark = [pytest.mark.portable, pytest.mark.usefixtures("empty_directory")]
+pytestmark = pytest.mark.usefixtures("empty_directory")
 
 NOBODY = "--dut netgate-vpp --mode 64b --no-apply -q --server 127.0.0.1 --rpc-port 1"
 """There is no server, and none is asked."""

@@ -15,8 +15,6 @@ from trexbench.dut.journal import FileJournal
 from trexbench.session.dut import ConnectedDut
 from trexbench.session.tcp.tunnels import CommandedEnd
 
-pytestmark = pytest.mark.portable
-
 OPTIONS = {
     "name": "tbvpn1",
     "mtu": 1440,

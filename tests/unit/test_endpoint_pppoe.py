@@ -17,8 +17,6 @@ from trexbench.endpoint.programs import pppoe
 from trexbench.endpoint.programs.common import ProgramFailure
 from trexbench.endpoint.programs.pppoe import STARTER, PppdLog, PppoeLine, command, files_of, quoted
 
-pytestmark = pytest.mark.portable
-
 LOGS = Path(__file__).parents[1] / "fixtures" / "pppd-2.4.9"
 SERVER = {
     "interface": "v0",

@@ -20,8 +20,6 @@ from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.task import CellOrder
 from trexbench.lock import locked
 
-pytestmark = pytest.mark.portable
-
 
 def comparison(said: list[str], warned: list[str]) -> FleetComparison:
     """A comparison of six rounds, of which four are needed."""

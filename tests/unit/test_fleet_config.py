@@ -10,8 +10,6 @@ from trexbench.config.fleet import Fleet, address_of, find_fleet, read_fleet
 from trexbench.core.errors import ConfigError
 from trexbench.core.fleet.roster import assign_testers, make_roster
 
-pytestmark = pytest.mark.portable
-
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """\
 testers:

@@ -18,8 +18,6 @@ from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.schedule import DEATHS, LEASED_S, UNPLACED_S, FleetNight
 from trexbench.fleet.task import CellOrder, CellOutcome
 
-pytestmark = pytest.mark.portable
-
 
 @pytest.mark.parametrize(
     ("wiring", "left", "idle", "chosen"),

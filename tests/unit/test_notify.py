@@ -23,8 +23,6 @@ from trexbench.core.history.rows import RunRow, row_of, rows_of_tcp
 from trexbench.core.tcp.plan import Leg, Way
 from trexbench.suite.notify import MOST_LETTERS, post, summary, textfile, webhook_url, write_textfile
 
-pytestmark = pytest.mark.portable
-
 SECRET = "T0psecret"
 SOUND, LOST = (Cell("lab-linux", mode, mode == "var2-64b", 2) for mode in ("var2-64b", "var2-imix"))
 ROW = row_of(make_result(), "2026-03-01/lab-linux/a.json")

@@ -24,8 +24,6 @@ from trexbench.generator.trex.profile_loader import PORT_MACS, decode, load_prof
 from trexbench.session.loop import Interrupted
 from trexbench.session.process import signals_as_exceptions
 
-pytestmark = pytest.mark.portable
-
 BENCH = Path(__file__).parents[2] / "stl_profiles" / "bench.py"
 
 
@@ -214,6 +212,7 @@ def assert_no_profile_loops_on() -> None:
         assert not thread.is_alive()
 
 
+@pytest.mark.portable
 def test_a_profile_that_loops_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_loader, "LOAD_S", 0.3)
     path = tmp_path / "loops.py"
@@ -223,6 +222,7 @@ def test_a_profile_that_loops_ends_in_one_line(tmp_path: Path, monkeypatch: pyte
     assert_no_profile_loops_on()
 
 
+@pytest.mark.portable
 def test_a_signal_while_a_profile_loops_ends_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_loader, "ENDING_S", 0.1)
     path = tmp_path / "loops.py"

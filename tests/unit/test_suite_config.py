@@ -15,8 +15,6 @@ from trexbench.core.load.profile import MODES
 from trexbench.session.options import Setup
 from trexbench.suite.night import read_jobs
 
-pytestmark = pytest.mark.portable
-
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """\
 description: two boxes

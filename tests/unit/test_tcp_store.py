@@ -27,8 +27,6 @@ from trexbench.results.latest import find_latest
 from trexbench.results.prune import find_old
 from trexbench.results.store import RunWriter, load_document, load_rows, load_run, load_tcp
 
-pytestmark = pytest.mark.portable
-
 PI = Path(bps=65.6e6, cores={"dut": (0.99,)})
 
 
