@@ -26,7 +26,7 @@ os.environ.pop("COLUMNS", None)
 settings.register_profile(
     "trexbench",
     deadline=None,
-    max_examples=scaled(100, 20),
+    max_examples=scaled(100, 10),
     suppress_health_check=[HealthCheck.too_slow],
     derandomize="TREXBENCH_CI" in os.environ,
 )

@@ -6,21 +6,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from hypothesis import settings
 
 NIGHTLY = bool(os.environ.get("TREXBENCH_NIGHTLY"))
-MOST_EXAMPLES = 15
+MOST_EXAMPLES = 10
 """Examples of one property test outside of a night."""
 
 Count = TypeVar("Count", int, float)
+Row = TypeVar("Row")
 
 
 def scaled(nightly: Count, otherwise: Count) -> Count:
     """The first at night, else the second."""
     return nightly if NIGHTLY else otherwise
+
+
+def by_day(count: int, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of a table of tests that stand for it by day, which are the first; at night all."""
+    return [*rows][: None if NIGHTLY else count]
 
 
 def examples(count: int) -> settings:

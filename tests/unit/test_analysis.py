@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from effort import scaled
 from runs import SimulatedGenerator, World, codes, judged, make_plan, simulate
 
 from trexbench.core.errors import DutError
@@ -190,7 +191,7 @@ def test_a_saturated_line(world: World, limit: Limit, pps: float) -> None:
         assert "offered" in r.reasons[0] and "emerged" in r.reasons[0]
 
 
-@pytest.mark.parametrize("keep", range(0, 70, 3))
+@pytest.mark.parametrize("keep", range(0, 70, scaled(3, 9)))
 def test_a_run_cut_short_anywhere_still_has_a_verdict_and_never_claims_more(keep: int) -> None:
     plan = make_plan(bidir=True)
     samples = simulate(plan, World(700 * K)).samples

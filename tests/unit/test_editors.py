@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -33,8 +34,13 @@ def as_json(value: Value) -> Any:
     return [as_json(item) for item in value.raw or ()]
 
 
+@cache
+def validator(kind: str) -> Draft7Validator:
+    return Draft7Validator(json.loads(schema_text(kind)))
+
+
 def misfits_of(kind: str, value: Value) -> list[str]:
-    errors = Draft7Validator(json.loads(schema_text(kind))).iter_errors(as_json(value))
+    errors = validator(kind).iter_errors(as_json(value))
     return [f"{error.json_path}: {error.message}" for error in errors]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from effort import by_day
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from nights import make_rows, noisy
@@ -112,7 +113,7 @@ FORMS: dict[str, tuple[Callable[[str], str], str]] = {
 """Functions that make the form for this accelerator, and the words that only an emulated one has there."""
 
 
-@pytest.mark.parametrize("accelerator", ACCELERATORS)
+@pytest.mark.parametrize("accelerator", by_day(2, ACCELERATORS))
 @pytest.mark.parametrize("form", FORMS)
 def test_emulated_figures_are_marked_in_every_form_and_no_other_ones(form: str, accelerator: str) -> None:
     make, words = FORMS[form]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from documents import to_document
+from effort import by_day
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import SimulatedGenerator, World, asked, make_plan, make_result, simulate, simulate_with
@@ -130,7 +131,7 @@ def test_a_generator_that_refuses_tagged_frames_costs_the_run_nothing_else(refus
     assert outcome.samples[-1].phase is Phase.CONFIRM_DRAIN and generator.calls[-1] == ("stop",)
 
 
-@pytest.mark.parametrize("tagging_s", [0.3, 1.7])
+@pytest.mark.parametrize("tagging_s", by_day(1, [1.7, 0.3]))
 @pytest.mark.parametrize(("sample_s", "latency_s"), [(0.05, 0.1), (1.0, 2.0), (1.0, 10.0)])
 def test_a_generator_that_takes_long_to_tag_measures_all_the_same(
     tagging_s: float, sample_s: float, latency_s: float

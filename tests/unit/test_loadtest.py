@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from documents import changed_at
+from effort import by_day
 from runs import World, make_plan, make_result
 
 from trexbench.core.errors import StoreError
@@ -46,7 +47,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", by_day(3, PLANS))
 def test_exactly_one_sample_a_second_of_warmup_ramp_and_hold_with_all_that_is_read(plan: Plan) -> None:
     document = exported(make_result(plan, World(capacity_pps=6e5, **NOISY)))
     sending_s = plan.sending_s(LoadStep(Phase.WARMUP, {}, 0.0)) - plan.length_s(Phase.RECHECK)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -59,17 +60,24 @@ ELSEWHERE = {
 
 
 @pytest.fixture(autouse=True)
-def stored(empty_directory: None) -> None:  # noqa: F811
-    """Two runs of packets by one DUT with 1 and 3 queues, and one of TCP."""
+def stored(empty_directory: None, kept: Path) -> None:  # noqa: F811
+    shutil.copytree(kept, "results")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs of packets by one DUT with 1 and 3 queues, and one of TCP."""
+    results = tmp_path_factory.mktemp("kept") / "results"
     plan = make_plan(bidir=True, ramp_s=20.0, confirm_s=0.0)
     for day, (queues, pps) in enumerate(((1, 6e5), (3, 9e5), (3, 9e5)), 1):
         command = {"verb": "ramp", "mode": "var2-64b", "rx_queues": queues}
         name = {"name": "a-router-with-a-long-name", "facts_sha256": f"{queues}"}
         changes: dict[str, Any] = {"id": f"{day}", "started": f"2026-03-0{day}T12:00:00Z", "dut": name}
         result = make_result(plan, World(capacity_pps=pps))
-        RunWriter(Path("results"), print).end(replace(result, command=command, **changes))
+        RunWriter(results, print).end(replace(result, command=command, **changes))
     tcp = make_tcp_result(started="2026-03-03T12:00:00Z", dut={"name": "home-router"})
-    assert RunWriter(Path("results"), print).end(tcp) == Path(TCP)
+    assert RunWriter(results, print).end(tcp) == results.parent / TCP
+    return results
 
 
 def forms_of(verb: str) -> tuple[str, ...]:
@@ -152,7 +160,9 @@ def test_cells_of_one_set_only_are_named(form: str) -> None:
 
 
 def test_the_text_of_a_night_in_a_file_counts_its_cells() -> None:
-    done = run("suite", "run", "lab", "--sim", "--speedup", "10000", "--only", "*64b uni*", "-q", "-o", "night.txt")
+    plan = "{ramp_duration: 20s, hold: 4s, confirm: 2s}"
+    Path("one.yaml").write_text(f"duts: [lab-linux]\nmodes: [64b]\ndirections: [uni]\nplan: {plan}\n")
+    done = run("suite", "run", "one.yaml", "--sim", "--speedup", "10000", "-q", "-o", "night.txt")
     assert done.code == 0 and "cells measured" in Path("night.txt").read_text(encoding="utf-8")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from bdp_runs import swept
+from effort import by_day
 from hypothesis import given
 from hypothesis import strategies as st
 from nights import make_rows, noisy
@@ -290,7 +291,7 @@ def test_hostile_names_are_text_and_nothing_else(make: Callable[[str], Report]) 
     assert "<script" not in text and "<img" not in text
 
 
-@pytest.mark.parametrize("simulated", [True, False])
+@pytest.mark.parametrize("simulated", by_day(1, [True, False]))
 def test_simulated_runs_are_marked_in_every_form(simulated: bool) -> None:
     rows = [make_row(simulated=simulated)]
     report = Report(rows, runs={rows[0].cell: make_run(rows[0].cell)})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from effort import scaled
+from effort import by_day
 from matplotlib.text import Text
 from report_cases import make_costs
 from runs import SIZED_PPS, World, make_plan, make_result, sized
@@ -37,27 +37,29 @@ def texts(result: RunResult) -> list[str]:
 
 @pytest.mark.parametrize(
     ("plan", "world"),
-    [
-        (make_plan(), KNEE),
-        (make_plan(bidir=True), KNEE),
-        (make_plan(bidir=True), World(tx_limit_pps={0: 1e6})),
-        (make_plan(), World(dead_ports=[0])),
-        (make_plan(kind="saturate", hold_s=10.0), KNEE),
-        (make_plan(ports=range(scaled(6, 4)), bidir=True, ramp_s=10.0), KNEE),
-    ],
+    by_day(
+        3,
+        [
+            (make_plan(bidir=True), KNEE),
+            (make_plan(), World(dead_ports=[0])),
+            (make_plan(kind="saturate", hold_s=10.0), KNEE),
+            (make_plan(), KNEE),
+            (make_plan(bidir=True), World(tx_limit_pps={0: 1e6})),
+            (make_plan(ports=range(6), bidir=True, ramp_s=10.0), KNEE),
+        ],
+    ),
 )
 def test_every_kind_of_run_has_a_picture(plan: Any, world: World) -> None:
     data = draw(make_result(plan, world))
     assert data.startswith(b"\x89PNG\r\n\x1a\n") and data.rstrip(b"\0").endswith(b"IEND\xaeB`\x82")
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 7])
+@pytest.mark.parametrize("count", by_day(2, [0, 2, 1, 7]))
 def test_runs_cut_short_have_one_too(count: int) -> None:
     result = make_result(make_plan(bidir=True), KNEE)
     assert draw(replace(result, samples=result.samples[:count], status=Status.INCOMPLETE, reason="cut"))
 
 
-@pytest.mark.portable
 def test_a_run_that_ended_at_its_first_sample_costs_no_words_of_matplotlibs() -> None:
     first = replace(make_result().samples[0], t_s=0.4)
     with warnings.catch_warnings():
@@ -114,7 +116,6 @@ def test_no_direction_hides_another_over_time() -> None:
     assert first.get_color() != second.get_color()
 
 
-@pytest.mark.portable
 def test_heavy_libraries_are_imported_only_where_they_draw() -> None:
     code = (
         "import sys; import trexbench.report.run.text, trexbench.report.run.live, trexbench.report.run.loadtest, "
@@ -255,14 +256,17 @@ def test_the_picture_shows_line_rate_and_throughput_over_the_size(both_ways: lis
 
 @pytest.mark.parametrize(
     ("cycles", "polling", "vectors", "scale", "labels"),
-    [
-        ((300.0, 200.0), None, None, "linear", [["cycles/packet"]]),
-        ((300.0, 31.0), None, None, "linear", [["cycles/packet"]]),
-        ((300.0, 29.0), None, None, "log", [["cycles/packet"]]),
-        ((300.0, 200.0), 1900.0, None, "linear", [["without polling", "with polling"]]),
-        ((300.0, 200.0), 2100.0, 4.0, "log", [["without polling", "with polling"], ["vectors/call"]]),
-        ((300.0, 200.0), None, 0.0, "linear", [["cycles/packet"]]),
-    ],
+    by_day(
+        3,
+        [
+            ((300.0, 31.0), None, None, "linear", [["cycles/packet"]]),
+            ((300.0, 29.0), None, None, "log", [["cycles/packet"]]),
+            ((300.0, 200.0), 2100.0, 4.0, "log", [["without polling", "with polling"], ["vectors/call"]]),
+            ((300.0, 200.0), None, None, "linear", [["cycles/packet"]]),
+            ((300.0, 200.0), 1900.0, None, "linear", [["without polling", "with polling"]]),
+            ((300.0, 200.0), None, 0.0, "linear", [["cycles/packet"]]),
+        ],
+    ),
 )
 def test_cycles_have_a_log_scale_beyond_a_factor_of_ten_and_vectors_a_plot_of_their_own(
     cycles: tuple[float, ...], polling: float | None, vectors: float | None, scale: str, labels: list[list[str]]

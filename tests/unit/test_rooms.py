@@ -202,7 +202,6 @@ def imports_below(folder: str) -> list[Import]:
     return [one for f in files for one in imports_of(f.as_posix(), (PACKAGE / f).read_text(encoding="utf-8"))]
 
 
-@pytest.mark.portable
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_import_crosses_a_wall(folder: str) -> None:
     problems = [problem for one in imports_below(folder) if (problem := forbidden(one)) is not None]
@@ -290,8 +289,7 @@ def test_a_file_name_has_few_meanings() -> None:
 def test_a_class_name_has_one_meaning() -> None:
     places: dict[str, list[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(str(file.relative_to(PACKAGE)))
+        for name in re.findall(r"(?m)^class ([^_]\w*)", file.read_text(encoding="utf-8")):
+            places.setdefault(name, []).append(str(file.relative_to(PACKAGE)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
     assert len(places) > 500

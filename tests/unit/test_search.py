@@ -39,7 +39,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@settings(max_examples=scaled(30, 10))
+@settings(max_examples=scaled(30, 3))
 @given(
     st.floats(40 * K, 1400 * K),
     st.sampled_from([0.0, 0.3, 0.9]),
@@ -145,7 +145,7 @@ def test_nothing_is_held_without_a_length() -> None:
     assert not any(words.startswith("confirm") for words in plan.words("97 %"))
 
 
-@pytest.mark.parametrize("seed", range(scaled(60, 4)))
+@pytest.mark.parametrize("seed", range(scaled(60, 2)))
 def test_each_direction_has_an_interval_of_its_own(seed: int) -> None:
     """Knees apart by 0.2 to 25 %, so that the ramp sees them in one bracket or in two."""
     rng = random.Random(seed)
@@ -183,7 +183,7 @@ def test_where_the_dut_is_no_limit_the_figure_is_a_bound(kind: str, world: World
 def test_every_beginning_of_a_search_has_a_verdict(kind: str) -> None:
     plan = plan_of(kind=kind, bidir=True, goals=(0.001, 0.01))
     samples = simulate(plan, World(7e5)).samples
-    for end in range(len(samples) + 1):
+    for end in [*range(0, len(samples), scaled(1, 3)), len(samples)]:
         for one in analyse(plan, samples[:end]).directions:
             assert one.maximum_pps <= (7.2e5 if kind == "search" else 7.1e5)
             assert end < len(samples) or not any("ended before" in reason for reason in one.reasons)
@@ -197,7 +197,7 @@ def test_loss_within_a_large_goal_is_no_loss_that_ended() -> None:
 def test_the_same_samples_give_the_same_next_step(kind: str) -> None:
     plan = plan_of(kind=kind)
     samples = simulate(plan, World(7e5, noise=0.01)).samples
-    for end in range(1, len(samples)):
+    for end in range(1, len(samples), scaled(1, 3)):
         step, after = plan.next_step(samples[:end]), samples[end]
         assert step == plan.next_step(samples[:end])
         assert (step.phase, step.offered_pps, step.trial) == (after.phase, after.asked_pps, after.trial)
@@ -234,7 +234,7 @@ def test_belief_follows_the_looks() -> None:
     assert [lowest.below(rate) for rate in (0.45, 0.55)] == pytest.approx([seen.below(0.45), seen.below(0.55)])
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(scaled(3, 1)))
 def test_a_search_that_used_its_looks_up_is_no_answer(number: int) -> None:
     """Where the rate varies from second to second by fifty times the width."""
     plan = plan_of(width=0.001)
@@ -248,7 +248,7 @@ def test_a_search_that_used_its_looks_up_is_no_answer(number: int) -> None:
 
 def test_the_rates_shown_beside_the_interval_of_a_dut_that_varies_were_offered() -> None:
     wider = 0
-    for seed in range(6):
+    for seed in range(scaled(6, 3)):
         plan = plan_of()
         samples = simulate(plan, World(7e5, noise=0.01, seed=seed)).samples
         (one,) = analyse(plan, samples).directions

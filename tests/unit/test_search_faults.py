@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from effort import scaled
+from effort import by_day, scaled
 from faulty import Faults, measure_with
 from runs import SimulatedGenerator, World, codes, judged, make_plan, make_result, measured
 from twins import Twin
@@ -32,7 +32,7 @@ def is_the_knee(one: DirectionResult, pps: float = CAPACITY, by: float = 0.004) 
 @pytest.mark.parametrize("length_s", [1.0, 2.5, 5.0])
 def test_a_stall_at_any_moment_of_the_search_is_no_knee_and_is_told(length_s: float, noise: float) -> None:
     rng = random.Random(length_s)
-    for number in range(scaled(8, 3)):
+    for number in range(scaled(8, 1)):
         plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
         twin = Twin(plan, {0: [1.0]}, noise=noise, noise_s=0.25, seed=number, step_s=0.05)
         capacity = rng.uniform(0.2, 0.9) * plan.offers[0].target_pps
@@ -72,7 +72,7 @@ def test_a_path_that_loses_hides_neither_of_two_goals() -> None:
     assert is_the_knee(one) and one.goals[1].maximum_pps == pytest.approx(CAPACITY * 1.005, rel=0.003)
 
 
-@pytest.mark.parametrize("most", [0.005, 0.01, 0.02, 0.05])
+@pytest.mark.parametrize("most", by_day(2, [0.005, 0.05, 0.01, 0.02]))
 def test_loss_that_grows_with_the_rate_is_a_limit(most: float) -> None:
     analysis = searched(World(base_loss=lambda pps: most * pps / 1.44e6))
     (one,) = analysis.directions
@@ -103,7 +103,7 @@ def test_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut() ->
     assert max(s.trial for s in own.samples if s.phase is Phase.CONFIRM) == 1
 
 
-@pytest.mark.parametrize("share", [0.002, 0.017, 0.3])
+@pytest.mark.parametrize("share", by_day(1, [0.017, 0.002, 0.3]))
 @pytest.mark.parametrize("limits", [{"rx_limit_pps": 8e3}, {"tx_limit_pps": 5e3}, {"rx_limit_pps": 50e3}])
 def test_where_even_the_lowest_rate_loses_no_rate_is_the_duts(share: float, limits: dict[str, float]) -> None:
     """The ramp begins beyond what the tester receives: it does not show that the path loses at every rate."""
@@ -128,7 +128,7 @@ def test_frames_lost_once_in_the_warm_up_excuse_no_limit() -> None:
     assert result.limit is Limit.DUT
 
 
-@pytest.mark.parametrize("number", range(scaled(40, 8)))
+@pytest.mark.parametrize("number", range(scaled(40, 4)))
 def test_the_offered_load_of_a_look_is_what_was_sent(number: int) -> None:
     rng = random.Random(4100 + number)
     behind, jitter = rng.uniform(0.0, 0.08), rng.choice([0.0, 0.002, 0.01])

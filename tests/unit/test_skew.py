@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from effort import scaled
+from effort import by_day, scaled
 from runs import HeldClock, SimulatedGenerator, World, make_plan, simulate
 
 from trexbench.core.load.plan import Plan
@@ -82,7 +82,7 @@ def plans(strategy: str) -> Iterator[tuple[int, random.Random, Plan]]:
 KINDS = ["constant", "jitter", "alternating"]
 
 
-@pytest.mark.parametrize("skew_s", [1e-3, 3e-3, 10e-3])
+@pytest.mark.parametrize("skew_s", by_day(1, [10e-3, 3e-3, 1e-3]))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("strategy", ["ramp", "saturate", "search"])
 def test_a_perfect_dut_is_never_blamed(strategy: str, kind: str, skew_s: float) -> None:
@@ -147,7 +147,7 @@ def test_without_skew_each_single_window_counts() -> None:
     assert find_loss(plan, windows)[0] == find_sustained(flags, plan.windows)
 
 
-@pytest.mark.parametrize("skew_s", [3e-3, 10e-3])
+@pytest.mark.parametrize("skew_s", by_day(1, [10e-3, 3e-3]))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_search_finds_a_knee_within_its_interval(kind: str, skew_s: float) -> None:
     for seed in range(scaled(6, 2)):

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from children import start_child
 from drives import broken
-from effort import examples, scaled
+from effort import by_day, examples, scaled
 from hypothesis import example, given
 from hypothesis import strategies as st
 from nights import date, make_row, make_rows, noisy, over_wan
@@ -298,7 +298,7 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(tmp_path: Path, fres
     assert query("select count(*) from runs", fresh(), told.append)[1] == [(3,)]
 
 
-@pytest.mark.parametrize("seed", range(scaled(20, 3)))
+@pytest.mark.parametrize("seed", range(scaled(20, 2)))
 def test_rows_of_the_last_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Fresh, seed: int) -> None:
     """Whatever nights are put, late, once more, merged, lost or damaged while somebody looks at the last ones."""
     rng, memory = random.Random(seed), fsspec.filesystem("memory")
@@ -399,7 +399,7 @@ def test_rows_of_damaged_documents_never_replace_the_stores(fresh: Fresh) -> Non
     assert len(all_rows(other, told.append)) == 5, "it is made again"
 
 
-@pytest.mark.parametrize("number", [5, 31])
+@pytest.mark.parametrize("number", by_day(1, [5, 31]))
 def test_a_stalling_writer_loses_and_doubles_no_row(monkeypatch: pytest.MonkeyPatch, fresh: Fresh, number: int) -> None:
     """At each use of the store for a late night, or for the next month's first, another writer puts two late ones."""
     memory, uses = fsspec.filesystem("memory"), 0

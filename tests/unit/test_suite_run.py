@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from effort import by_day
 from runs import World, make_plan, make_result
 
 from trexbench.config.catalogue import SUITES
@@ -291,7 +292,7 @@ def test_how_long_a_night_takes() -> None:
     assert jobs_of()[0].expected_s == make_plan(ramp_s=120.0, hold_s=10.0, latency_s=5.0).duration_s
 
 
-@pytest.mark.parametrize("name", ["own.yaml", "one.yaml"])
+@pytest.mark.parametrize("name", by_day(1, ["one.yaml", "own.yaml"]))
 def test_a_zoom_that_a_file_asks_for_costs_no_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     text = (ROOT / "dut_configs" / "netgate-vpp.yaml").read_text()
     (tmp_path / "own.yaml").write_text(f"plan: {{ramp_duration: 60s}}\n{text}")

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from effort import scaled
+from effort import by_day, examples, scaled
 from engine_fake import PerfectRouter
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +70,7 @@ def check(totals: LatencyTotals) -> None:
 PARTS = st.lists(st.tuples(st.floats(0.01, 50), st.floats(1e-6, 1e-3), st.floats(0, 1e-3)), min_size=1, max_size=6)
 
 
+@examples(100)
 @given(steps=st.lists(st.tuples(st.floats(0, 500), PARTS), max_size=12), phase=st.floats(0, 1, exclude_max=True))
 def test_every_whole_frame_has_a_time_within_the_ranges(
     steps: Sequence[tuple[float, Sequence[tuple[float, float, float]]]], phase: float
@@ -188,7 +189,7 @@ def test_frames_wait_for_their_round_and_in_a_full_ring() -> None:
     assert mean_us(measured(rounds, 2e6, flows=1)) == pytest.approx(20 + 20 + (100 + 80) / 2, rel=0.01)
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", by_day(1, TWINS))
 def test_latency_grows_with_load(name: str) -> None:
     spec = shipped_twin(name, noise=0.0)
     top = capacity_pps(spec)

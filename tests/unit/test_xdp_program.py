@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from bpf_vm import M64, Machine
+from effort import by_day
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,11 +153,11 @@ class Bench:
 def test_a_steady_stream_keeps_its_slots_and_is_never_early() -> None:
     bench = Bench([[stream(1, 700_000.0)]])
     bench.open()
-    sent = bench.run(1_000_000)
+    sent = bench.run(400_000)
     begin_ns = 1_000_000  # the first turn opened the port
     for number, one in enumerate(sent):
         assert 0 <= one.at_ns - begin_ns - number * 1e9 / 700_000 < 200
-    assert len(sent) == 700
+    assert len(sent) == 280
 
 
 def test_a_fraction_of_a_nanosecond_does_not_add_up() -> None:
@@ -177,14 +178,14 @@ def test_streams_of_several_ports_interleave_by_their_rates(skb: bool) -> None:
 def test_too_much_is_shared_by_the_rates_and_the_rest_given_up() -> None:
     bench = Bench([[stream(1, 28e6), stream(2, 16e6), stream(3, 4e6)]])
     bench.open()
-    counts = Counter(one.number for one in bench.run(1_600_000, turn_ns=200))
+    counts = Counter(one.number for one in bench.run(800_000, turn_ns=200))
     total = sum(counts.values())
-    assert total >= 7_990, "every turn sends"
+    assert total >= 3_990, "every turn sends"
     for number, share in ((1, 28 / 48), (2, 16 / 48), (3, 4 / 48)):
         assert abs(counts[number] / total - share) < 0.01
     bench.ports[0].gate = Gate.CLOSED
     bench.ports[0].settle_losses()
-    assert bench.ports[0].lost_slots > 20_000
+    assert bench.ports[0].lost_slots > 10_000
 
 
 def test_after_a_pause_only_the_credit_is_caught_up_at_once() -> None:
@@ -199,7 +200,7 @@ def test_after_a_pause_only_the_credit_is_caught_up_at_once() -> None:
     assert bench.ports[0].lost_slots == pytest.approx(20_000 - credit - 1e6 * OWED_MOST_S, abs=3)
 
 
-@pytest.mark.parametrize("streams", [1, 4])
+@pytest.mark.parametrize("streams", by_day(1, [4, 1]))
 def test_what_is_owed_is_sent_bit_by_bit_at_a_slightly_higher_rate(streams: int) -> None:
     bench = Bench([[stream(number, 1e5 / streams) for number in range(streams)]])
     bench.open()
@@ -231,7 +232,7 @@ def test_what_is_owed_at_the_end_or_at_a_change_of_rate_is_lost(factor: float | 
     else:
         port.update(factor)
         bench.run(500_000, turn_ns=250)
-        assert len(bench.run(4_000_000, turn_ns=250)) == pytest.approx(4000 * factor, abs=2), "as asked, and no more"
+        assert len(bench.run(2_000_000, turn_ns=500)) == pytest.approx(2000 * factor, abs=2), "as asked, and no more"
     assert port.lost_slots == pytest.approx(10_000 - max(CREDIT_NS / 1000, CREDIT_PACKETS), abs=10)
     assert port.memory.words[PortWord.OWED] == 0
 
@@ -242,7 +243,7 @@ def test_a_burst_that_was_held_up_is_sent_whole_and_nothing_of_it_lost() -> None
     bench.run(50_000)
     bench.now_ns += 1_500_000
     bench.ports[0].settle_losses()
-    bench.run(3_000_000)
+    bench.run(3_000_000, turn_ns=400)
     port = bench.ports[0]
     assert port.gate == Gate.ENDED and len(bench.sent) == 2000
     assert port.memory.words[PortWord.OWED] > 0
@@ -263,7 +264,7 @@ def test_more_owed_than_allowed_leaves_no_room_for_more() -> None:
     assert bench.ports[0].lost_slots == pytest.approx(1000 - max(CREDIT_NS / 1000, CREDIT_PACKETS), abs=2)
 
 
-@pytest.mark.parametrize("waited_ns", [50_000, 300_000, 900_000])
+@pytest.mark.parametrize("waited_ns", by_day(1, [300_000, 50_000, 900_000]))
 def test_an_update_counts_at_once_and_blames_nobody(waited_ns: int) -> None:
     bench = Bench([[stream(1, 1000.0), stream(2, 1000.0, fixed_rate=True)]])
     bench.open()
@@ -283,7 +284,7 @@ def test_a_pause_shifts_time_and_a_closed_gate_sends_nothing() -> None:
     bench.open()
     bench.run(10_000)
     bench.ports[0].gate = Gate.PAUSED
-    assert bench.run(1_000_000) == []
+    assert bench.run(1_000_000, turn_ns=1000) == []
     bench.ports[0].resume()
     assert len(bench.run(100_000)) <= 102
     assert bench.ports[0].memory.words[PortWord.OWED] == 0
