@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from report_cases import unpacked
-from tools import ROOT, environment
+from tools import trexbench
 
-PROGRAM = str(ROOT / "tests" / "helpers" / "dns_load.py")
 NIGHTS = 14
 
 
-def run(place: Path, *arguments: str, code: int = 0, program: Sequence[str] = (PROGRAM,)) -> str:
-    command, where = [sys.executable, *program, *arguments], environment(place / "run")
-    done = subprocess.run(command, cwd=place, env=where, capture_output=True, text=True, timeout=60, check=False)
+def run(place: Path, *arguments: str, code: int = 0) -> str:
+    done = trexbench(place, *arguments, loads=("dns_load",))
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -92,5 +87,5 @@ def test_its_suite_is_measured_and_judged_at_night(tmp_path: Path) -> None:
 
 
 def test_without_the_load_its_runs_are_problems_and_no_figures(place: Path) -> None:
-    found, _ = json.JSONDecoder().raw_decode(run(place, "results", "list", "--json", program=("-m", "trexbench")))
+    found = json.loads(trexbench(place, "results", "list", "--json").stdout)
     assert found["runs"] == [] and len(found["problems"]) == NIGHTS

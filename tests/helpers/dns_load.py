@@ -1,16 +1,13 @@
-"""A load that trexbench does not have, DNS over UDP, added to its tables: nothing else knows of it.
+"""A load that trexbench does not have, DNS over UDP, which ``add`` adds to its tables: nothing else knows of it.
 
-    python tests/helpers/dns_load.py dns --dut resolver
-
-Run as a program this is trexbench with the verb ``dns``, which asks a simulated resolver at rising rates, and with
-suites of ``method: dns``. Each rate is held for a while, and queries and answers are counted.
+trexbench then has the verb ``dns``, which asks a simulated resolver at rising rates, and suites of ``method: dns``.
+Each rate is held for a while, and queries and answers are counted.
 """
 
 from __future__ import annotations
 
 import random
 import re
-import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -25,7 +22,7 @@ import click
 import msgspec
 
 from trexbench.cli import loads as cli_loads
-from trexbench.cli.main import VERBS, main
+from trexbench.cli.main import VERBS
 from trexbench.cli.output import OutputForm, note
 from trexbench.config import option
 from trexbench.config import readers as r
@@ -246,9 +243,3 @@ def add() -> None:
     )
     PARTS[SCHEMA] = lambda report: [page_part(report)]
     VERBS["Measure"]["dns"] = (__name__, "Ask a resolver at rising rates.")
-
-
-if __name__ == "__main__":
-    sys.modules["dns_load"] = sys.modules["__main__"]
-    add()
-    main()

@@ -1,5 +1,6 @@
-"""Runs commands in forks of a process that has loaded everything, the STL client too: ``python preload.py``.
+"""Runs commands in forks of a process that has loaded everything, the STL client too: ``python preload.py [LOAD...]``.
 
+LOAD: a module beside this one that adds itself to trexbench's tables.
 For each JSON line of standard input (the directory to run in, the arguments, the files for standard output and error,
 the environment) two lines of output: the fork's process id, and its exit code, negative where a signal killed it.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import atexit
 import faulthandler
 import gc
+import importlib
 import json
 import os
 import signal
@@ -57,6 +59,8 @@ def end(code: int | str | None) -> NoReturn:
 
 def serve() -> None:
     load_client()
+    for load in sys.argv[1:]:
+        importlib.import_module(load).add()
     gc.freeze()  # else a collection in a fork would copy all that was loaded
     for line in sys.stdin:
         folder, arguments, files, environment = json.loads(line)

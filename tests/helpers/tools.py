@@ -32,9 +32,9 @@ def environment(run_dir: Path) -> dict[str, str]:
 class Forks:
     """Commands in forks of one process (preload.py), which spares each of them a second or two of imports."""
 
-    def __init__(self) -> None:
+    def __init__(self, *loads: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests" / "helpers" / "preload.py")],
+            [sys.executable, str(ROOT / "tests" / "helpers" / "preload.py"), *loads],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             cwd=ROOT,
             stdin=subprocess.PIPE,
@@ -70,16 +70,18 @@ class Forks:
 
 
 @cache
-def shared_forks() -> Forks:
-    """For all tests, one command after the other."""
-    forks = Forks()
+def shared_forks(*loads: str) -> Forks:
+    """For all tests, one command after the other. loads: modules that add themselves to trexbench's tables."""
+    forks = Forks(*loads)
     atexit.register(forks.close)
     return forks
 
 
-def trexbench(cwd: Path, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def trexbench(
+    cwd: Path, *arguments: str, timeout_s: float = 120, loads: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     """The command, in a directory of its own; configs and profiles are the checkout's."""
-    forks = shared_forks()
+    forks = shared_forks(*loads)
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         child = forks.begin(cwd, arguments, out, err)
