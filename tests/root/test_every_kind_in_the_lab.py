@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import by_day
 from packet_lab import namespaces, plan
 from routed import routed
 from tools import TREXBENCH, environment, folder_with, succeed, trexbench
@@ -64,13 +65,14 @@ def assert_measured(folder: Path, dut: str, suite: str) -> None:
 
 
 @pytest.mark.parametrize("suite", SUITES)
-@pytest.mark.parametrize("dut", KINDS)
+@pytest.mark.parametrize("dut", by_day(1, KINDS))
 def test_it_is_measured(folder: Path, dut: str, suite: str) -> None:
     suites_of(folder, dut)
     succeed(folder, "suite", "run", suite, "-q")
     assert_measured(folder, dut, suite)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_router_that_somebody_else_configured(folder: Path, suite: str) -> None:
     """Nothing of a lab is known to driver none: here it is a router like any other, and its server one like TRex."""

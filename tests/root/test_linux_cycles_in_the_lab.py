@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import by_day
 from packet_lab import lab_up, share_lab, write_lab
 from tools import begin
 
@@ -69,7 +70,7 @@ def cycles_per_packet(first: Any, last: Any, cpu: int) -> float:
     return busy * float(match[1]) * 1e6 * (last[0] - first[0]) / (last[2] - first[2])
 
 
-@pytest.mark.parametrize(("target", "saturated"), [("1.4mpps", True), ("100kpps", False)])
+@pytest.mark.parametrize(("target", "saturated"), by_day(1, [("1.4mpps", True), ("100kpps", False)]))
 def test_cycles_per_packet_are_the_kernels_own(tmp_path: Path, lab: Path, target: str, saturated: bool) -> None:
     """A busy machine adds to both figures: they are of the CPU's busy time in spans that differ by 0.1 s of 3 s."""
     found, read = run_beside_a_reader(tmp_path, lab, target)
