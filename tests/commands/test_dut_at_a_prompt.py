@@ -102,6 +102,7 @@ def test_the_life_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> None:
     assert json.loads(edgeos.read_text()) == []
 
 
+@pytest.mark.nightly
 def test_facts_and_counters_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> None:
     facts = json.loads(dut(tmp_path, "verify", "edgeos", "--json", code=6))["facts"]
     assert (facts["version"], facts["offload of IPv4"]) == ("v2.0.9-hotfix.7", "enabled")

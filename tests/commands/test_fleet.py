@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from effort import by_day
 from tools import trexbench
 
 from suites import FOUR
@@ -78,7 +79,9 @@ def test_testers_leave_ctrl_c_to_the_night_and_talk_to_who_has_its_certificate(t
                 shut.recv(1)
 
 
-@pytest.mark.parametrize("is_stored", [False, True], ids=["in a directory", "in a store"])
+@pytest.mark.parametrize(
+    "is_stored", by_day(1, [True, False]), ids=lambda yes: "in a store" if yes else "in a directory"
+)
 def test_a_person_reverts_what_a_testers_journal_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stored: bool
 ) -> None:

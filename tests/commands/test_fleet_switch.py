@@ -96,6 +96,7 @@ def test_the_plan_says_through_which_ports_and_vlans(folder: Path) -> None:
     assert [cell["through"] for cell in cells] == [[line.removeprefix("through  sw1: ") for line in plan[-4:-2]]] * 2
 
 
+@pytest.mark.nightly
 def test_testers_are_compared_and_their_nights_joined(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One measures 3 % low: nights by both are one history once that is known. The command goes on where it ended."""
     monkeypatch.chdir(folder)

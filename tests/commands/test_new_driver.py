@@ -23,6 +23,7 @@ routes:
   - {to: 48.0.0.0/8, via: 10.0.1.2}
 twin: {workers: 1, clock: 2ghz, cycles_per_packet: 2000, cycles_per_vector: 2000, cycles_per_drop: 10}
 """
+QUICK = ("--speedup", "10000", "--ramp-duration", "30s", "--hold", "4s", "--confirm", "2s")
 AS_WANTED = ["eth0.address", "eth1.address", "eth0.neighbour", "eth1.neighbour", "route.16.0.0.0", "route.48.0.0.0"]
 
 
@@ -73,7 +74,7 @@ def test_its_counters_are_read(added: Path) -> None:
 
 
 def test_its_twin_is_measured(added: Path) -> None:
-    run(added, "ramp", "--dut", "./box.yaml", "--mode", "1flow-64b", "--sim", "-q", "--no-picture")
+    run(added, "ramp", "--dut", "./box.yaml", "--mode", "1flow-64b", "--sim", "-q", "--no-picture", *QUICK)
     (path,) = (added / "results").glob("*/box/*.json")
     found = json.loads(path.read_text())["dut"]
     assert found["driver"] == "shelf" and not found["attested"]

@@ -18,7 +18,6 @@ from tools import ROOT, TREXBENCH, begin, document, environment, folder_with, su
 
 FIRST = ("ramp", "--dut", "netgate-vpp", "--mode", "var2-64b", "--bidir", "--sim")
 SHORT = ("--ramp-duration", "60", "--hold", "5", "--confirm", "2", "--no-picture")
-QUICK = "--dut netgate-vpp --sim --speedup 10000 -q"
 
 
 def without_times(document: dict[str, Any]) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def without_times(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_first_command_of_the_readme(tmp_path: Path) -> None:
     assert f".venv/bin/trexbench {' '.join(FIRST)}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
-    done = succeed(tmp_path, *FIRST)
+    done = succeed(tmp_path, *FIRST, "--speedup", "10000")
     assert done.stdout.startswith("*** SIMULATED")
     assert "netgate-vpp var2-64b bidir simulated:" in done.stdout and "the DUT saturated" in done.stdout
     assert "received, Mpps" in done.stdout
@@ -77,7 +76,7 @@ def test_a_search_without_an_answer_says_so_and_exits_with_4(tmp_path: Path) -> 
     assert config.count("  noise: 0.3%\n") == 1
     (tmp_path / "dut_configs").mkdir()
     (tmp_path / "dut_configs" / "restless.yaml").write_text(config.replace("  noise: 0.3%\n", "  noise: 20%\n"))
-    asked = ("--dut", "restless", "--sim", "--no-picture", "-q")
+    asked = ("--dut", "restless", "--sim", "--speedup", "10000", "--no-picture", "-q")
     done = trexbench(tmp_path, "search", "--mode", "64b", "--width", "0.1%", *asked)
     assert done.returncode == 4, done.stdout + done.stderr
     assert "NO ANSWER: 0->1: 36 looks did not find" in done.stdout
@@ -122,7 +121,7 @@ def unshared(folder: Path, *namespaces: str) -> subprocess.CompletedProcess[str]
     if subprocess.run(["unshare", *namespaces, "true"], capture_output=True, timeout=10).returncode:
         pytest.skip(f"this user may not unshare {' '.join(namespaces)}")
     return subprocess.run(
-        ["unshare", *namespaces, *TREXBENCH, *FIRST, *SHORT, "-q"],
+        ["unshare", *namespaces, *TREXBENCH, *FIRST, *SHORT, "--speedup", "10000", "-q"],
         cwd=folder,
         env=environment(folder / "run"),
         capture_output=True,
@@ -148,16 +147,3 @@ def test_it_takes_no_root(tmp_path: Path) -> None:
     done = unshared(tmp_path, "--user")
     assert done.returncode == 0, done.stderr
     assert "the DUT saturated" in done.stdout and document(tmp_path)["simulated"] is True
-
-
-def test_mlrsearch_finds_the_knees_that_the_search_finds(tmp_path: Path) -> None:
-    pytest.importorskip("MLRsearch")
-    options = (*QUICK.split(), "--mode", "var2-64b", "--loss", "0,0.5%", "--json", "--no-picture")
-    found = {}
-    for method in ("continuous", "mlrsearch"):
-        done = succeed(tmp_path, "search", *options, "--method", method)
-        found[method] = json.loads(done.stdout)
-    assert found["mlrsearch"]["plan"]["kind"] == "mlrsearch" and found["mlrsearch"]["simulated"] is True
-    for ours, theirs in zip(*(one["analysis"][0]["goals"] for one in found.values()), strict=True):
-        assert theirs["low_pps"] == pytest.approx(ours["maximum_pps"], rel=0.01)
-    assert len(list(tmp_path.glob("results/*/*/*-mlrsearch.json"))) == 1

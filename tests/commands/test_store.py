@@ -12,6 +12,7 @@ from pathlib import Path
 from pwd import getpwuid
 
 import pytest
+from effort import NIGHTLY
 from lasting_s3 import SECRET, bucket_here
 from sshd import WHY_NOT, running_sshd
 from tools import folder_with, succeed, trexbench
@@ -44,7 +45,7 @@ def s3(tmp_path: Path) -> Iterator[Path]:
 
 
 def check_store(tmp_path: Path, address: str) -> None:
-    """Measure two nights by one tester, and read them as another machine does."""
+    """Measure two nights by one tester, and read them as another machine does; by day by each verb in a directory."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for place in (ours, theirs):
         place.mkdir()
@@ -59,6 +60,8 @@ def check_store(tmp_path: Path, address: str) -> None:
         {"night": "2026-03-01", "n": 2, "p": 2},
         {"night": "2026-03-02", "n": 2, "p": 2},
     ]
+    if not NIGHTLY and not address.startswith("file:"):
+        return
     assert "2 cells measured" in trexbench(theirs, "regress", "--suite", "small", *at).stdout
     compared = succeed(theirs, "results", "compare", "2026-03-01", "2026-03-02", *at).stdout
     assert compared.count("netgate-vpp var2-64b") == 2

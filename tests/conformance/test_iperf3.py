@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from effort import by_day
 from endpoints import payload, run
 
 from trexbench.core.tcp.plan import HostReading, Way
@@ -124,7 +125,7 @@ def test_congestion_control_and_zerocopy_are_agreed(embedded_first: bool) -> Non
     assert other["name"] == "iperf3" and "reno" in other.values() and other["version"][0].isdigit()
 
 
-@pytest.mark.parametrize("embedded_first", [True, False])
+@pytest.mark.parametrize("embedded_first", by_day(1, [True, False]))
 def test_as_many_streams_as_iperf3_has_at_once(embedded_first: bool) -> None:
     pair = (Embedded(), Iperf3(PROGRAMS[0]))
     found = run(pair if embedded_first else pair[::-1], streams=128, time_s=4.0)
