@@ -86,7 +86,7 @@ class Eyes:
         """Each choice that the controls offer, one at a time: axes keep their numbers, texts their places."""
         found: dict[str, str] = {}
         self._open = None
-        for words, choose, back in self._choices()[:30]:
+        for words, choose, back in self._choices()[: 30 : scaled(1, 3)]:
             self.page.evaluate(choose)
             self.page.evaluate("eyes.frame()")
             for measure in ("axes()", *self._plots_overlaps()):
@@ -112,8 +112,7 @@ class Eyes:
                 choose = "(function (one, value) {{ one.value = value;"
                 choose += " one.dispatchEvent(new Event('change', {{ bubbles: true }})); }})({}, {!r})"
                 told = f"{of['name']} {value or 'all'}"
-                last = value == of["values"][:MOST_OPTIONS][-1]
-                found.append((told, choose.format(one, value), choose.format(one, of["now"]) if last else "0"))
+                found.append((told, choose.format(one, value), choose.format(one, of["now"])))
         return found
 
     def keyboard(self) -> list[str]:

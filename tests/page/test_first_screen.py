@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from browser import Page
+from effort import by_day
 from nights import LINUX, VPP, make_rows, noisy
 from report_cases import judged_report, make_costs, make_night, make_record, make_row, make_run
 
@@ -41,12 +42,9 @@ WORDS = """(function () {
   }
   return count;
 })()"""
-OFTEN = ("change", "failed")
 
 
-@pytest.mark.parametrize(
-    "state", [pytest.param(one, marks=() if one in OFTEN else pytest.mark.nightly) for one in BEFORE]
-)
+@pytest.mark.parametrize("state", by_day(1, BEFORE))
 def test_it_has_half_of_the_words_that_it_had(chromium: Page, page_of: Callable[[str], Path], state: str) -> None:
     chromium.size(1440, 900)
     chromium.open(page_of(state).as_uri())
