@@ -31,6 +31,7 @@ def totals(results: Path) -> dict[str, float]:
     return {str(cell): load_run(results / (cell.path or "")).analysis.total_pps for cell in night.cells}
 
 
+@pytest.mark.nightly
 def test_a_fleet_measures_what_one_machine_does(tmp_path: Path) -> None:
     (tmp_path / "four.yaml").write_text(FOUR.replace("uni, bidir", "bidir"))
     assert trexbench(tmp_path, *SUITE, "--results", "alone").returncode == 0

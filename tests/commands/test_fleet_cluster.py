@@ -17,6 +17,7 @@ from tools import documents, folder_with, succeed, trexbench
 from suites import FOUR
 
 pytest.importorskip("distributed")
+pytestmark = pytest.mark.nightly
 
 WIRING = """\
 testers:
@@ -59,7 +60,6 @@ def test_testers_measure_what_they_have_as_the_night_has_it(tmp_path: Path) -> N
         assert stranger.returncode == 10 and "the fleet's scheduler" in stranger.stderr
 
 
-@pytest.mark.nightly
 def test_testers_that_share_an_address_alone(tmp_path: Path) -> None:
     """A scheduler, a night and two testers without a common directory; one machine dies in the middle of a cell."""
     pytest.importorskip("pyarrow")
