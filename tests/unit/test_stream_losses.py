@@ -139,7 +139,10 @@ def test_marks_that_do_not_come_back_are_no_loss(marked: float) -> None:
     assert found.streams == {}
     (warning,) = [one for one in found.analysis_warnings if one.code == "unmarked"]
     assert warning.text.startswith("0->1: frames came back without the IP ID")
-    assert not [one for one in right.analysis_warnings if one.code == "unmarked"]
+    drops_most = run(lambda number, pps: 0.997)
+    assert drops_most.streams and not [
+        one for same in (right, drops_most) for one in same.analysis_warnings if one.code == "unmarked"
+    ]
 
 
 def sample(t_s: float, streams: StreamCounters | None, sent: int = 0, received: int = 0) -> Sample:

@@ -27,7 +27,7 @@ STEADY = 6
 NOTHING_SHARE = 0.99
 """In a window that loses more than this nothing was forwarded."""
 MARKED_SHARE = 0.01
-"""If less than this share of all the streams' frames so far was recognised on return, their marks were changed."""
+"""If less than this share of what was sent, and of what arrived, was recognised, the streams' marks were changed."""
 CATCH_UP = 1.5
 """Counters that jump by this many times what was asked, right after they stood still, were stale before."""
 
@@ -123,9 +123,11 @@ def count_streams(direction: Direction, first: Sample, last: Sample) -> StreamCo
 
 
 def find_unmarked(direction: Direction, sample: Sample) -> bool:
-    """Test whether hardly any of the streams' frames were recognised on their return so far."""
-    counters = sample.reading.streams.get(direction.tx)
-    return counters is not None and sum(counters.received_by(direction.rx)) < MARKED_SHARE * sum(counters.sent)
+    """Test whether so far hardly any of the streams' frames were recognised among those that arrived."""
+    counters, arrived = sample.reading.streams.get(direction.tx), sample.reading.ports[direction.rx].ipackets
+    if counters is None:
+        return False
+    return sum(counters.received_by(direction.rx)) < MARKED_SHARE * min(sum(counters.sent), arrived)
 
 
 def build_window(
