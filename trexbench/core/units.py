@@ -167,10 +167,11 @@ def format_time(seconds: float) -> str:
 
 
 def format_share(fraction: float) -> str:
-    """Format a fraction as a percentage, a small one with more decimals: ``33.7 %``, ``0.021 %``."""
-    percent = fraction * 100
-    places = 1 if abs(percent) >= 10 else 2 if abs(percent) >= 1 else 3
-    return f"{round(percent, places) + 0.0:.{places}f} %"  # + 0.0: never -0.000
+    """Format a fraction as a percentage, a small one with more decimals: ``33.7 %``, ``0.021 %``, ``0.00002 %``."""
+    percent = round(fraction * 100, 9) + 0.0  # never -0.000
+    size = abs(percent)
+    places = 1 if size >= 10 else 2 if size >= 1 else max(3, -floor(log10(size or 1)))
+    return f"{percent:.{places}f} %"
 
 
 def format_duration(seconds: float) -> str:
