@@ -180,7 +180,7 @@ class SearchWish(PlanWish):
     warmup: Low rate at first, and its duration, to prove that frames return. Default: 1kpps:2s.
     confirm: Duration of the last trial, of the first goal's rate, in which a packet's cost is counted. Default: 5s; 0:
         no trial.
-    soak: Duration of that trial instead, for a DUT that slows down when hot, or a policer's burst; without TIME:
+    soak: Shortest duration of that trial, for a DUT that slows down when hot, or a policer's burst; without TIME:
         60s. Default: off.
     method: Method of searching: continuous never stops the traffic; mlrsearch is FD.io's own library with CSIT's
         settings, in trials with silence between them, and takes several times as long.
