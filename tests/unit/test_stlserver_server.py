@@ -126,7 +126,7 @@ def test_the_process_outlives_the_pipe_unless_told(process: subprocess.Popen[str
 @pytest.mark.parametrize(
     ("about", "argv", "text"),
     [
-        ("no ports", [], "argument --interfaces is required"),
+        ("no ports", [], "no ports: name their --interfaces, or"),
         ("an interface twice", ["--interfaces", "p0,p0"], "not a list of different interfaces"),
         ("a speed without unit", ["--interfaces", "p0", "--speed", "10"], "--speed: speed '10' not understood"),
         ("a port too large", ["--interfaces", "p0", "--rpc-port", "65536"], "is not a TCP port"),

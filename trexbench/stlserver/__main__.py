@@ -168,7 +168,7 @@ def run(engine: Engine | None, make: Callable[..., StlServer] = StlServer, **opt
     """
     args = SimpleNamespace(**options)
     if engine is None and not args.interfaces:
-        raise click.UsageError("argument --interfaces is required")
+        raise click.UsageError("no ports: name their --interfaces, or simulate a DUT with --sim")
     if engine is not None and args.interfaces:
         raise click.UsageError("a simulated DUT has ports of its own: leave --interfaces out")
     if args.dst_mac and args.interfaces and len(args.dst_mac) != len(args.interfaces):
