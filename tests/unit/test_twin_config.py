@@ -30,7 +30,7 @@ BROKEN = [
     ("clock without unit", "2.2ghz", "2.2", 8, ["twin.clock", "2.2ghz"]),
     ("clock of nothing", "2.2ghz", "0ghz", 8, ["twin.clock"]),
     ("no worker", "workers: 3", "workers: 0", 7, ["twin.workers", "from 1"]),
-    ("negative cycles", "340.5", "-1", 9, ["twin.cycles_per_packet", "plain digits"]),
+    ("negative cycles", "340.5", "-1", 9, ["twin.cycles_per_packet", "from 1 to 10000000:", "in plain digits"]),
     ("long batch", "18.9us", "2s", 10, ["twin.batch", "more than a second"]),
     ("short key", "random", "6d5a56da", 11, ["twin.rss.key", "40 bytes"]),
     ("fields out of order", "[src, dst]", "[dst, src]", 11, ["twin.rss.fields", "in this order"]),

@@ -118,7 +118,7 @@ def integer(low: int, high: int) -> Callable[[Value], int]:
 
 def number(low: float, high: float) -> Callable[[Value], float]:
     """Reader of a number within these limits, in plain digits."""
-    return _within(low, high, float, r"[0-9]{1,12}(?:\.[0-9]{1,9})?", f"a number from {low:g} to {high:g}")
+    return _within(low, high, float, r"[0-9]{1,12}(?:\.[0-9]{1,9})?", f"a number from {low:g} to {high:.12g}")
 
 
 def _within(low: float, high: float, kind: Callable[[str], Any], digits: str, what: str) -> Callable[[Value], Any]:
@@ -126,7 +126,7 @@ def _within(low: float, high: float, kind: Callable[[str], Any], digits: str, wh
     def read(value: Value) -> Any:
         raw = value.text()
         if not re.fullmatch(digits, raw) or not low <= kind(raw) <= high:
-            raise ConfigError(f"{raw[:80]!r} is not {what}", "write it in plain digits")
+            raise ConfigError(f"{raw[:80]!r} is not {what}", "write one of these, in plain digits")
         return kind(raw)
 
     return read
