@@ -193,6 +193,10 @@ def test_a_plan_says_its_own_rule(kind: str, rule: str) -> None:
     assert rule in plan_words(make_plan(kind=kind))
 
 
+def test_windows_are_no_shorter_than_samples() -> None:
+    assert "3 windows of 2 s; a sample every 2 s" in plan_words(make_plan(sample_s=2.0))
+
+
 ONE_KERNEL = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (1,), "dut": (2,)})
 
 

@@ -92,7 +92,8 @@ class Strategy(Plan, ABC):
     @property
     def rule(self) -> str:
         """Which loss counts, for the screen."""
-        return f"bad is loss > {100 * self.loss_threshold:g} % in {self.windows} windows of {self.window_s:g} s"
+        window_s = max(self.window_s, self.sample_s)
+        return f"bad is loss > {100 * self.loss_threshold:g} % in {self.windows} windows of {window_s:g} s"
 
     @property
     def duration_s(self) -> float:
