@@ -244,7 +244,7 @@ def test_a_file_whose_frames_are_not_those_of_the_mode_is_refused() -> None:
     one = loadtest("theirs.json")
     for mode, code in (("1514b", 9), ("64b-v6", 9), ("imix", 0), ("70b", 9), ("66b", 0)):
         out, err = said("results", "import", "--speed", "1gbit", "--results", mode, "--mode", mode, one, code=code)
-        assert bool(out) == (code == 0) and ("frames of 64 B at 1e+09 bit/s, not those of var2-" in err) == bool(code)
+        assert bool(out) == (code == 0) and ("frames of 64 B at 1.000 Gbit/s, not those of var2-" in err) == bool(code)
 
 
 def test_other_files_are_refused_by_name_and_stop_no_other() -> None:

@@ -13,6 +13,7 @@ from ..core.errors import StoreError
 from ..core.load.profile import is_mode, resolve_mode
 from ..core.result import RunResult
 from ..core.run import Run
+from ..core.units import format_bits
 from .document import decode, naming, read_bytes
 from .index import open_index
 from .iperf3 import joined_stream, run_from_iperf3
@@ -62,7 +63,7 @@ def _check_size(run: RunResult) -> None:
     mode, offer = str(run.command["mode"]), run.plan.offers[0]
     size = resolve_mode(mode).frame_bytes if is_mode(mode) else None
     if size is not None and not 0.95 * size <= offer.mean_frame_bytes <= 1.05 * size + 8:
-        what = f"its utilisation means frames of {offer.mean_frame_bytes:.0f} B at {offer.line_rate_bps:g} bit/s"
+        what = f"its utilisation means frames of {offer.mean_frame_bytes:.0f} B at {format_bits(offer.line_rate_bps)}"
         raise StoreError(f"{what}, not those of {mode}", "correct --speed or --mode")
 
 

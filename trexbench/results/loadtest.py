@@ -26,7 +26,7 @@ from ..core.result import RunResult, Status
 from ..core.strategy.base import Strategy
 from ..core.strategy.ramp import Ramp
 from ..core.strategy.saturate import Saturate
-from ..core.units import L1_OVERHEAD_BYTES, parse_rate
+from ..core.units import L1_OVERHEAD_BYTES, format_bits, parse_rate
 from ..core.verdict.parts import RunWarning
 
 MAX_SECONDS = 1_000_000
@@ -76,7 +76,7 @@ def run_from_loadtest(document: Any, dut: str, line_rate_bps: float, written: st
     line_pps = _line_rate_pps(seconds, directions)
     frame_bytes = line_rate_bps / line_pps / 8 - L1_OVERHEAD_BYTES
     if not _FRAMES[0] <= frame_bytes <= _FRAMES[1]:
-        what = f"its utilisation means frames of {frame_bytes:.0f} B at {line_rate_bps:g} bit/s"
+        what = f"its utilisation means frames of {frame_bytes:.0f} B at {format_bits(line_rate_bps)}"
         raise StoreError(what, "say the ports' real speed with --speed")
     try:
         plan = _plan(given, directions, line_rate_bps, frame_bytes, line_pps)
