@@ -94,11 +94,10 @@ class Plan:
     def __post_init__(self) -> None:
         require(bool(self.offers), "no direction to send in", "name at least one pair of ports")
         for name, value in vars(self).items():
-            words = f"{name.removesuffix('_s')} of"
             if name == "window_s":
-                require(0 < value < inf, f"{words} {value:g} s", "it must be finite and above 0")
+                require(0 < value < inf, f"a plan's `window:` of {value:g} s", "it must be finite and above 0")
             elif name.endswith("_s"):
-                require(0 <= value < inf, f"{words} {value:g} s", "a duration is finite and not negative")
+                require(0 <= value < inf, f"{name[:-2]} of {value:g} s", "a duration is finite and not negative")
         require(0 <= self.loss_threshold <= 1, f"--loss of {self.loss_threshold:g}", "a share lies between 0 and 100%")
         require(self.windows >= 1, f"--windows of {self.windows}", "use at least 1")
         for offer in self.offers:
