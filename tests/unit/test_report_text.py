@@ -98,8 +98,10 @@ def test_a_run_without_a_good_rate_claims_none() -> None:
 def test_a_run_that_measured_nothing_says_so() -> None:
     result = make_result(world=World(dead_ports=[0]))
     assert headline(result) == "lab-linux var2-64b uni: nothing was measured"
-    assert row(result, "rate with loss") == ("-",)
+    for label in ("rate with loss", "on the wire", "of line rate"):
+        assert row(result, label) == ("-",)
     (direction,) = result.analysis.directions
+    assert direction_sheet(result).lines[0].items[2].text == "-", "not >= 0.000 pps, in markdown and CSV"
     assert (direction.limit, direction.maximum_pps) == (Limit.NONE, 0.0)
     assert direction.reasons == ("the run ended before it measured anything",)
 

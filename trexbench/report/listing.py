@@ -32,8 +32,8 @@ def _run_items(row: RunRow, costs: Sequence[Metric], units: bool) -> Iterator[It
     yield f"{row.cell.mode} {row.cell.kind_words}".rstrip()
     queues = "" if row.cell.rx_queues is None else f" {row.cell.rx_queues}q"
     yield f"{'bidir' if row.cell.bidir else 'uni'}{queues}"
-    # A run at a given rate has no maximum, nor has one that was killed before it measured anything.
-    has_maximum = row.metric.bounded and (row.complete or row.metric.of(row) != 0)
+    # A run at a given rate has no maximum, and a lower bound of 0 says nothing.
+    has_maximum = row.metric.bounded and not (row.at_least and row.metric.of(row) == 0)
     value = row.metric.of(row) if has_maximum else None
     yield figure(value, partial(format_whole, metric=row.metric), bound=row.at_least)
     if units:

@@ -71,7 +71,12 @@ def summarise(result: RunResult) -> RunSummary:
 
 def rate_words(one: DirectionResult) -> str:
     """A direction's rate: the knee of a ramp, or the rate received from a full line."""
-    return NONE if one.at_least and not one.maximum_pps else format_bound(one.maximum_pps, one.at_least)
+    return or_dash(known_pps(one), lambda pps: format_bound(pps, one.at_least))
+
+
+def known_pps(one: DirectionResult) -> float | None:
+    """Return a direction's rate; None for a lower bound of 0, which says nothing."""
+    return None if one.at_least and not one.maximum_pps else one.maximum_pps
 
 
 def goal_items(one: DirectionResult, goal: Goal) -> tuple[Item, Item]:
@@ -145,14 +150,17 @@ def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     def row(label: str, cell: Callable[[DirectionResult], str]) -> tuple[str, ...]:
         return (label, *map(cell, directions))
 
+    def on_the_line(of: Callable[[Offer, float], float], form: Callable[[float], str]) -> Callable[..., str]:
+        return lambda one: or_dash(known_pps(one), lambda pps: form(of(plan.offer(one.direction), pps)))
+
     if plan.seeks_knee:
         yield row(f"rate with loss <= {format_limit(plan.loss_threshold)}", rate_words)
     else:
         yield row("offered", lambda one: format_pps(_offered_pps(result, one)))
         held = held_cost_of(result) is not None
         yield row("received", (lambda one: format_pps(one.maximum_pps)) if held else rate_words)
-    yield row("  on the wire (L1)", lambda one: format_bits(plan.offer(one.direction).l1_bps(one.maximum_pps)))
-    yield row("  of line rate", lambda one: format_share(plan.offer(one.direction).line_share(one.maximum_pps)))
+    yield row("  on the wire (L1)", on_the_line(Offer.l1_bps, format_bits))
+    yield row("  of line rate", on_the_line(Offer.line_share, format_share))
     if plan.seeks_knee:
         yield row("first rate above that loss", lambda one: or_dash(one.first_bad_pps, format_pps))
     yield row("  interval", lambda one: of_interval(one).text)

@@ -17,7 +17,7 @@ from ..sheet import Head, Item, Sheet, figure, format_sheet, make_sheet, of_inte
 from ..words import NONE, format_count, format_limit, name_of
 from .costs import cost_sheet, cost_words
 from .live import Live
-from .summary import RunSummary, answer_words, goal_items, held_cost_of, limit_words, rate_words, summarise
+from .summary import RunSummary, answer_words, goal_items, held_cost_of, known_pps, limit_words, rate_words, summarise
 
 WIDTH = 100
 LINES, DIRECTIONS = 10, 4
@@ -161,7 +161,7 @@ def _goal_rows(run: RunResult, one: DirectionResult) -> Iterator[tuple[Item | st
 def direction_items(direction: DirectionResult) -> Iterator[Item | str]:
     """Yield the items of HEADS, except the limit."""
     yield str(direction.direction)
-    yield of_pps(direction.maximum_pps, bound=direction.at_least)
+    yield of_pps(known_pps(direction), bound=direction.at_least)
     yield of_interval(direction)
     yield from map(of_pps, (direction.first_bad_pps, direction.confirmed_pps, direction.max_received_pps))
     yield of_share(direction.hold_loss)
