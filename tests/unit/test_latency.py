@@ -27,7 +27,7 @@ from trexbench.core.verdict.latency import (
     quantile_s,
 )
 from trexbench.generator.trex.streams import count_tagged
-from trexbench.report.run.text import format_summary
+from trexbench.report.run.text import format_summary, sheets_of_packets
 
 K = 1e3
 PLAN = make_plan(bidir=True, latency_s=5.0)
@@ -100,6 +100,9 @@ def test_what_tagged_frames_took_is_told_by_load_and_direction() -> None:
     assert row.get("latency_s") == pytest.approx(20e-6 * 1.25, rel=0.02)
     text = format_summary(result)
     assert "latency at 50 % of the throughput, mean (p99)" in text and "25.0 us (25.0 us)" in text
+    directions, latencies = sheets_of_packets(result)
+    assert (len(directions.lines), len(latencies.lines)) == (2, 2 * len(LATENCY_LOADS))
+    assert [item.text for item in latencies.lines[2].items[:4]] == ["0->1", "50 %", "348.9 kpps", "25.0 us"]
 
 
 def test_a_document_keeps_all_of_it() -> None:

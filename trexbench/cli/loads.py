@@ -18,7 +18,7 @@ from ..report.clean import clean
 from ..report.room import room_of
 from ..report.run.curve import draw_curve
 from ..report.run.summary import summarise
-from ..report.run.text import direction_sheet, format_brief, open_live, print_summary, width_of
+from ..report.run.text import format_brief, open_live, print_summary, sheets_of_packets, width_of
 from ..report.sheet import Sheet, with_columns
 from ..report.tcp.live import TcpLive
 from ..report.tcp.text import format_brief_tcp, format_tcp, headline, sheets_of_run
@@ -77,7 +77,7 @@ OUTPUTS: dict[str, LoadOutput] = {
         text=_packet_text,
         brief=lambda run, document, out: format_brief(run, str(document) if document else None, width_of(out)),
         draw=_draw_packets,
-        sheets=lambda run: (direction_sheet(run),),
+        sheets=sheets_of_packets,
         show=open_live,
         is_drawn=lambda run: bool(run.samples),
         headline=lambda run: summarise(run).headline,

@@ -10,11 +10,10 @@ from ...core.history.cell import Cell
 from ...core.load.sample import Phase
 from ...core.result import RunResult
 from ...core.units import format_share, format_time
-from ...core.verdict.latency import Latency
 from ...core.verdict.parts import DirectionResult, Goal
 from ..run.sizes import size_items, throughputs
 from ..run.summary import LIMIT_WORDS, goal_items, limit_words
-from ..run.text import HEADS, direction_items
+from ..run.text import HEADS, LATENCIES, LATENCY_HEADS, direction_items, latency_items
 from ..sheet import (
     Item,
     Sheet,
@@ -23,13 +22,9 @@ from ..sheet import (
     of_change,
     of_count,
     of_pps,
-    of_share,
-    of_time,
-    raw_of,
     row_of,
 )
 from ..words import NONE, format_cycles, format_limit
-from .overlay import LatencyRow
 from .report import Report
 
 FEWEST_SIZES = 3
@@ -86,24 +81,10 @@ def cost_sheet(report: Report) -> Sheet:
 
 
 def latency_sheet(report: Report) -> Sheet:
-    heads = (
-        ":Run; :Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 [\u00b5s]; "
-        "p99 [\u00b5s]; Max [\u00b5s]; Min [\u00b5s]; Jitter [\u00b5s]; Loss [share]; "
-        "Tagged sent; Back"
-    )
-    rows = (row_of(_latency(row, one), row.cell) for row in report.latency.rows for one in filter(None, row.loads))
-    return make_sheet(heads, rows, "latency", "Latency at shares of the throughput")
-
-
-def _latency(row: LatencyRow, latency: Latency) -> Iterator[Item | str]:
-    yield from (str(row.cell), row.direction)
-    yield Item(f"{100 * latency.share:g} %", raw_of(100 * latency.share))
-    yield of_pps(latency.offered_pps)
-    yield from map(of_time, (latency.mean_s, latency.p50_s, latency.p99_s))
-    yield from map(of_time, (latency.max_s, latency.min_s, latency.jitter_s))
-    loss = of_share(latency.loss)
-    yield Item(f"{loss.text} (full queues)", loss.raw, "bad") if latency.lossy else loss
-    yield from map(of_count, (latency.sent, latency.received))
+    """Table with a row for each load of every direction."""
+    loads = ((row.cell, one) for row in report.latency.rows for one in filter(None, row.loads))
+    rows = (row_of((str(cell), *latency_items(one)), cell) for cell, one in loads)
+    return make_sheet(f":Run; {LATENCY_HEADS}", rows, "latency", LATENCIES)
 
 
 def search_sheet(report: Report) -> Sheet:

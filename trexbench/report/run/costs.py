@@ -9,7 +9,7 @@ from ...core.dut.runtime import WorkerEfficiency
 from ...core.result import RunResult
 from ...core.units import format_pps, format_share
 from ..plots import PlotAxis, PlotFigure, PlotLine, decades
-from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_pps
+from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_pps, of_share
 from ..words import format_cycles, or_dash
 
 NO_CYCLES = "no cycles per packet"
@@ -61,7 +61,7 @@ def cost_sheet(costs: Sequence[Cost]) -> Sheet:
 
 def _cost_items(cost: Cost) -> Iterator[Item]:
     yield from map(of_pps, (cost.offered_pps, cost.forwarded_pps))
-    yield figure(cost.loss, format_share)
+    yield of_share(cost.loss)
     yield from (figure(value, format_cycles) for value in (cost.cycles_per_packet, cost.with_polling))
     yield figure(cost.vectors_per_call, "{:.2f}".format)
     yield figure(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}", 1e-6)

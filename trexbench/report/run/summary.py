@@ -17,7 +17,7 @@ from ...core.units import format_bits, format_length, format_pps, format_share, 
 from ...core.verdict.parts import DirectionResult, Goal, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
 from ..sheet import Item, of_interval, of_pps
-from ..words import NONE, banners_of, format_bound, format_limit, name_of, or_dash, text_of
+from ..words import NONE, banners_of, format_bound, format_limit, format_loss, name_of, or_dash, text_of
 from .costs import cost_words
 
 LIMIT_WORDS = {
@@ -174,7 +174,7 @@ def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
     if plan.length_s(Phase.CONFIRM):
         yield row(f"confirmed, held {format_length(plan.length_s(Phase.CONFIRM))}", _confirmed)
     yield row("max received in a window", lambda one: format_pps(one.max_received_pps))
-    yield row("loss in the hold", lambda one: or_dash(one.hold_loss, format_share))
+    yield row("loss in the hold", lambda one: format_loss(one.hold_loss))
     yield row("frames sent, whole run", lambda one: _count(one.sent))
     yield row("frames received", lambda one: _count(one.received))
 

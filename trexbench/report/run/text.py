@@ -10,10 +10,24 @@ from typing import TextIO
 
 from ...core.load.sample import Phase
 from ...core.result import RunResult
+from ...core.verdict.latency import Latency
 from ...core.verdict.parts import DirectionResult
 from ..clean import clean
 from ..room import room_of, wrapped
-from ..sheet import Head, Item, Sheet, figure, format_sheet, make_sheet, of_interval, of_pps, of_share
+from ..sheet import (
+    Head,
+    Item,
+    Sheet,
+    figure,
+    format_sheet,
+    make_sheet,
+    of_count,
+    of_interval,
+    of_pps,
+    of_share,
+    of_time,
+    raw_of,
+)
 from ..words import NONE, format_count, format_limit, name_of
 from .costs import cost_sheet, cost_words
 from .live import Live
@@ -27,6 +41,12 @@ FIGURES = (
     "Loss in the hold [share]; :Limit"
 )
 HEADS = f":Direction; {FIGURES}"
+LATENCY_HEADS = (
+    ":Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 [\u00b5s]; "
+    "p99 [\u00b5s]; Max [\u00b5s]; Min [\u00b5s]; Jitter [\u00b5s]; Loss [share]; "
+    "Tagged sent; Back"
+)
+LATENCIES = "Latency at shares of the throughput"
 Line = Sequence[tuple[str, str]]
 """Parts of a line, each with its style."""
 
@@ -143,6 +163,13 @@ def _cut(label: str, text: str, width: int) -> str:
     return f"{label:<10} {textwrap.shorten(clean(text), max(20, width - 11), placeholder=' ...')}"
 
 
+def sheets_of_packets(run: RunResult) -> Iterator[Sheet]:
+    """Yield the run's tables: of its directions, and those of latencies and costs that have a row."""
+    yield direction_sheet(run)
+    latencies = make_sheet(LATENCY_HEADS, map(latency_items, run.latencies), "latency", LATENCIES)
+    yield from (sheet for sheet in (latencies, cost_sheet(run.costs)) if sheet.lines)
+
+
 def direction_sheet(run: RunResult) -> Sheet:
     """Table of the run's directions, with a row for each goal of a search."""
     rows = (row for direction in run.analysis.directions for row in _goal_rows(run, direction))
@@ -165,3 +192,15 @@ def direction_items(direction: DirectionResult) -> Iterator[Item | str]:
     yield of_interval(direction)
     yield from map(of_pps, (direction.first_bad_pps, direction.confirmed_pps, direction.max_received_pps))
     yield of_share(direction.hold_loss)
+
+
+def latency_items(latency: Latency) -> Iterator[Item | str]:
+    """Yield the items of LATENCY_HEADS."""
+    yield str(latency.direction)
+    yield Item(f"{100 * latency.share:g} %", raw_of(100 * latency.share))
+    yield of_pps(latency.offered_pps)
+    yield from map(of_time, (latency.mean_s, latency.p50_s, latency.p99_s))
+    yield from map(of_time, (latency.max_s, latency.min_s, latency.jitter_s))
+    loss = of_share(latency.loss)
+    yield Item(f"{loss.text} (full queues)", loss.raw, "bad") if latency.lossy else loss
+    yield from map(of_count, (latency.sent, latency.received))
