@@ -407,8 +407,9 @@ def test_case_5_frames_on_their_way_are_no_loss_of_the_path(latency_s: float, sh
 @pytest.mark.parametrize(
     ("seed", "number", "expected"),
     by_day(
-        3,
+        4,
         [
+            pytest.param(40404, 155, ["right"] * 2, id="a ramp that was resumed where the loss before it was a stall"),
             pytest.param(81177, 61, ["right"], id="a path behind the DUT that loses less than the threshold"),
             pytest.param(1, 902, ["right"] * 2, id="a stall that fills no window past the knee"),
             pytest.param(26260, 275, ["right"] * 2, id="a ramp that sees its path's loss before it can tell it"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from math import inf
 
 from ..load.plan import Direction, Plan
@@ -88,9 +88,16 @@ def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
 
 
 def _lossy_row(plan: Plan, windows: Sequence[Window], least: int) -> Iterator[Window]:
-    """Yield the lossy windows at the beginning; the first ``least`` count as lossy."""
-    yield from windows[:least]
-    yield from takewhile(lambda window: window.excess(plan.loss_threshold) > 0, windows[least:])
+    """Yield the lossy windows at the beginning, without a break between them; the first ``least`` count as lossy.
+
+    After a break the ramp was resumed, and its loss may be the DUT's.
+    """
+    end_s = windows[0].begin_s
+    for i, window in enumerate(windows):
+        if (i >= least and window.excess(plan.loss_threshold) <= 0) or window.begin_s > end_s + AT_ONCE:
+            return
+        yield window
+        end_s = window.end_s
 
 
 def standing_windows(windows: Sequence[Window]) -> list[Window]:

@@ -58,7 +58,7 @@ SOUND = FramePath()
 
 @once
 def find_path(measured: RunWindows, direction: Direction) -> FramePath:
-    """Judge the path by the warm-up and the lowest rates; a router's own limit never shows as a constant share."""
+    """Judge the path by the lowest rates; a router's own limit never shows as a constant share."""
     plan, samples = measured.plan, measured.samples
     ramp = [w for w in measured.sending(direction) if w.phase is Phase.RAMP]
     ramp = [w for w, near in zip(ramp, near_blanks(ramp), strict=True) if not near]
