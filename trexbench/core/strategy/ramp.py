@@ -14,7 +14,7 @@ from ..load.sample import LATENCY_PHASES, Phase, Sample
 from ..load.windows import RunWindows, Window
 from ..units import format_length, format_pps, format_rate, format_share
 from ..verdict.blame import blame_onset, limit_without_loss
-from ..verdict.evidence import MAX_RECHECKS, find_evidence, find_rechecks
+from ..verdict.evidence import AT_ONCE, MAX_RECHECKS, find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
 from ..verdict.parts import DirectionResult, Limit, Verdict
 from .analysis import TRIALS_LOWER, analyse, next_trial
@@ -169,9 +169,10 @@ class Ramp(Strategy):
         if verdict.limit is not Limit.DUT:
             return None
         first = next(w for w in measured.judged(direction) if w.begin_s == verdict.saturated_at_s)
+        least_pps = first.asked_pps * (1 - AT_ONCE)
         most_pps = first.asked_pps + (self.windows + 1) * self.step_pps(direction)
         later = [recheck for recheck in find_rechecks(measured, direction) if recheck.begin_s >= first.end_s]
-        checked = any(first.asked_pps <= again.asked_pps <= most_pps and not again.stood for again in later)
+        checked = any(least_pps <= again.window.asked_pps <= most_pps and not again.stood for again in later)
         return None if checked else first
 
     def _resume(self, history: Sequence[Sample]) -> LoadStep | None:

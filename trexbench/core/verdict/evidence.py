@@ -35,7 +35,7 @@ class Recheck:
     """A rate that was held once more, to its end, after sustained loss there."""
 
     begin_s: float
-    asked_pps: float
+    window: Window  # its second half, as on a sound path
     carried: bool  # without loss in the second half
     stood: bool  # the DUT may have stood still for a while: the stall went on, which says nothing of the rate
 
@@ -60,7 +60,7 @@ def find_evidence(measured: RunWindows, direction: Direction) -> Evidence:
     while rechecks and (row := find_loss(plan, windows)):
         first, lost = windows[row[0]], list(_lossy_row(plan, windows[row[0] :], len(row)))
         later = [recheck for recheck in rechecks if recheck.carried and recheck.begin_s >= first.end_s]
-        if not any(recheck.asked_pps >= first.asked_pps * (1 - AT_ONCE) for recheck in later):
+        if not any(recheck.window.asked_pps >= first.asked_pps * (1 - AT_ONCE) for recheck in later):
             break
         stalls += stalls_of(direction, lost)
         if lost[-1].end_s >= end_s and cut_short is None:
@@ -83,7 +83,7 @@ def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
         parts = (build_window(direction, pair) for pair in pairwise(samples[before : last + 1]))
         stood = any(part.lost > STOOD * part.sent for part in parts)
-        rechecks.append(Recheck(samples[before].t_s, window.asked_pps, carried and window.sent > 0, stood))
+        rechecks.append(Recheck(samples[before].t_s, window, carried and window.sent > 0, stood))
     return rechecks
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
-from ..load.plan import Direction
+from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import CONFIRM_PHASES, Phase, Sample, by_trial
 from ..load.windows import NOTHING_SHARE, RunWindows, Window, build_window
 from ..units import format_pps, format_share
@@ -128,7 +128,7 @@ def _only_carried(measured: RunWindows, direction: Direction) -> str:
     holds, stalls = find_rechecks(measured, direction), find_evidence(measured, direction).stalls
     if len(stalls) < MAX_RECHECKS or not all(hold.carried for hold in holds):
         return ""
-    rates = ", ".join(format_pps(hold.asked_pps) for hold in holds)
+    rates = ", ".join(format_pps(hold.window.asked_pps) for hold in holds)
     return (
         f"loss set in several times, and the DUT carried {rates} when these rates were held again: it stands still now "
         "and then, or the path's delay grows; use a longer --ramp-duration, or trexbench search"
@@ -164,17 +164,18 @@ def _none_without_loss(measured: RunWindows, failed: Sequence[Trial]) -> str:
 def _lost_less(measured: RunWindows, direction: Direction, verdict: Verdict, failed: Sequence[Trial]) -> str:
     """Explain that the DUT is not saturated, as it lost no larger share at far higher rates; empty where it may be.
 
-    failed: trials. Without any, the first loss of a ramp that found no good rate is judged.
+    failed: trials. The first loss of the ramp is judged where the rate before it is too low for a trial.
     """
     windows = find_evidence(measured, direction).windows
+    held = [recheck.window for recheck in find_rechecks(measured, direction)]
     lossy = [(trial.offered_pps, trial.loss or 0.0) for trial in failed]
-    if not lossy and not verdict.last_good_pps:
+    if not lossy and verdict.confirm_pps < MIN_OFFERED_PPS:
         lossy = [(w.sent_pps, w.lost / w.sent) for w in windows if w.begin_s == verdict.saturated_at_s]
     for pps, share in lossy:
         if share > NOTHING_SHARE:
             return f"nothing came through at {format_pps(pps)}: the DUT had stopped forwarding"
         most = share + alike(share)
-        higher = [w.sent_pps for w in windows if w.sent_pps > FAR_MORE * pps and w.lost <= most * w.sent]
+        higher = [w.sent_pps for w in (*windows, *held) if w.sent_pps > FAR_MORE * pps and w.lost <= most * w.sent]
         if higher:
             return (
                 f"{format_share(share)} of the frames were lost at {format_pps(pps)}, and no more at "
