@@ -93,12 +93,13 @@ def _constant_share(windows: Sequence[Window]) -> float | None:
     fewest = max(FEWEST_FRAMES, windows[-1].skew)  # missing by more than the skew explains
     raw = [_Row(sum(w.lost for w in part), sum(w.sent for w in part)) for part in parts]
     # The frames on their way are known only to a frame of the warm-up, so leaving them in may be nearer the truth.
-    share = _agreed_share(raw, max(fewest, 2 * sum(pending)))
     less = [_Row(row.missing - on_way, row.sent) for row, on_way in zip(raw, pending, strict=True)]
-    return _agreed_share(less, fewest) if share is None else share
+    shares = [share for rows in (raw, less) if (share := _agreed_share(rows, fewest)) is not None]
+    return min(shares)[1] if shares else None
 
 
-def _agreed_share(rows: Sequence[_Row], fewest: float) -> float | None:
+def _agreed_share(rows: Sequence[_Row], fewest: float) -> tuple[float, float] | None:
+    """By how much the share differs between low and high rates, and the share; None where it is not constant."""
     middle = median_low(row.share for row in rows)
     agreeing = [row for row in rows if row.is_like(middle)]
     half = len(agreeing) // 2
@@ -107,7 +108,7 @@ def _agreed_share(rows: Sequence[_Row], fewest: float) -> float | None:
         return None
     if not low.is_like(high.share):  # the share grows with the rate; rows of few frames are alike by chance
         return None
-    return whole.share
+    return abs(low.share - high.share), whole.share
 
 
 class _Row(NamedTuple):
