@@ -38,6 +38,11 @@ class Faults:
     cable_loss: float = 0.0
     duplicated: float = 0.0
 
+    @property
+    def after(self) -> float:
+        """How many frames arrive for each that the router forwards."""
+        return (1 - self.cable_loss) * (1 + self.duplicated)
+
 
 class FaultyRouter:
     """A router with faults around it, which counts the frames of its interfaces itself."""
@@ -58,8 +63,7 @@ class FaultyRouter:
         for arrival, count in zip(arrivals, left, strict=True):
             self.got[arrival.port] = self.got.get(arrival.port, 0.0) + arrival.frames
             self.gone[arrival.port] = self.gone.get(arrival.port, 0.0) + count
-        after = (1 - self.faults.cable_loss) * (1 + self.faults.duplicated)
-        return [count * after for count in left]
+        return [count * self.faults.after for count in left]
 
     def delays(self, port: int, tag: int) -> Sequence[Delay]:
         return self.router.delays(port, tag)
@@ -92,7 +96,7 @@ class Mixed:
     def limit_of(self, direction: Direction) -> tuple[Limit, float]:
         """Return what ends this direction first, and at which rate (for the DUT: its knee)."""
         knee = self.twin.knee_pps(direction)
-        ends = {Limit.DUT: knee, Limit.GENERATOR_RX: self.receiver_pps.get(direction.rx, inf)}
+        ends = {Limit.DUT: knee, Limit.GENERATOR_RX: self.receiver_pps.get(direction.rx, inf) / self.faults.after}
         ends[Limit.GENERATOR_TX] = inf if self.sender_pps is None else self.sender_pps
         first = min(ends, key=lambda limit: ends[limit])
         return (first, ends[first]) if ends[first] < self.twin.plan.offer(direction).target_pps else (Limit.NONE, inf)
@@ -114,7 +118,8 @@ def random_mixed(rng: random.Random, seed: int, noise: float = 0.01) -> Mixed:
         stalls += [(begin_s, begin_s + rng.uniform(0.2, 5.0))] if often() else []
     lossy, twice = 10 ** rng.uniform(-3.3, -1.3), 10 ** rng.uniform(-3, -2)
     faults = Faults(stalls, lossy if often() else 0.0, twice if often() else 0.0)
-    receiver = {d.rx: rng.choice([rng.uniform(0.4, 0.93), rng.uniform(1.2, 2)]) * knee for d, knee in knees.items()}
+    shares = {d.rx: rng.choice([rng.uniform(0.4, 0.93), rng.uniform(1.2, 2)]) for d in knees}
+    receiver = {d.rx: shares[d.rx] * knee * faults.after for d, knee in knees.items()}
     receiver = receiver if often() else {}
     sender = rng.uniform(0.3, 2.0) * min(knees.values()) if often() and often() else None
     if sender is not None and any(0.75 < sender / knee < 1.35 for knee in knees.values()):

@@ -436,7 +436,7 @@ def test_case_5_latency_behind_a_path_that_loses_is_not_that_of_full_queues() ->
     assert all(one.loss == pytest.approx(0.002, rel=0.1) and not one.lossy for one in result.latencies)
 
 
-@pytest.mark.parametrize("share", scaled([0.0012, 0.005, 0.009, 0.03], [0.009]))
+@pytest.mark.parametrize("share", scaled([0.0003, 0.0012, 0.005, 0.009, 0.03], [0.009]))
 def test_case_7_frames_that_come_twice_count_once(share: float) -> None:
     plain = judged(World(CAPACITY), ramp_s=600.0)
     analysis = judged(World(CAPACITY, duplicated=share), ramp_s=600.0)
@@ -453,7 +453,6 @@ def test_case_7_a_stranger_sends_at_a_rate_of_its_own() -> None:
     assert codes(analysis) == ["foreign-frames"] and analysis.directions[0].limit is Limit.DUT
 
 
-@pytest.mark.parametrize("world", [World(CAPACITY, read_s=0.003), World(CAPACITY, duplicated=0.0003)])
-def test_case_7_too_little_is_no_finding(world: World) -> None:
-    analysis = judged(world, loss_threshold=0.01)
+def test_case_7_counters_of_different_instants_are_no_finding() -> None:
+    analysis = judged(World(CAPACITY, read_s=0.003), loss_threshold=0.01)
     assert codes(analysis) == []

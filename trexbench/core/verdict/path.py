@@ -70,9 +70,7 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
             windows.append(look)
     if len(windows) > len(ramp):
         windows.sort(key=lambda window: window.sent_pps)
-    share = _find_share(windows)
-    # Fewer frames that come twice move the knee by less than the loss that counts.
-    return FramePath(share) if share > 0 or share < -plan.loss_threshold else SOUND
+    return FramePath(_find_share(windows))
 
 
 def _find_share(ramp: Sequence[Window]) -> float:
