@@ -122,7 +122,6 @@ def test_the_figures_of_a_knee() -> None:
         pytest.param(World(700 * K, blips=((20.0, 26.0),)), "ramp", "stall", id="it lost, and then carried more"),
         pytest.param(World(700 * K, blips=((70.0, 999.0),)), "ramp", "not-confirmed", id="no trial passes"),
         pytest.param(World(700 * K, blips=((72.0, 77.0),)), "ramp", "confirmed-lower", id="the second passes"),
-        pytest.param(World(20 * K), "ramp", "bad-from-start", id="no good rate at all"),
         pytest.param(World(base_loss=0.01), "ramp", "lossy-path", id="the same loss at every rate"),
         pytest.param(World(cpu_at_full_percent=None), "ramp", "no-cpu", id="the CPU is not told"),
         pytest.param(World(reports_queue_full=False), "saturate", "no-queue-full", id="nor the queue"),

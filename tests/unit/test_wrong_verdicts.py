@@ -329,6 +329,17 @@ def test_case_5_a_knee_behind_a_path_that_loses(share: float, capacity: float, r
         assert ("RFC 2544" in analysis.warnings[0].text) is (share > 0.001)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_knee_below_the_first_window_follows_from_those_above(share: float) -> None:
+    plan = make_plan(ramp_s=30.0)
+    capacity = share * plan.step_pps(plan.directions[0])
+    analysis = judged(World(capacity, noise=0.005), ramp_s=30.0)
+    (one,) = analysis.directions
+    assert one.limit is Limit.DUT and 0 < (one.low_pps or 0) <= capacity <= (one.high_pps or 0)
+    assert one.maximum_pps == pytest.approx(capacity, rel=0.1) and one.confirmed_pps == one.low_pps
+    assert codes(analysis) == ["bad-from-start"]
+
+
 @pytest.mark.parametrize("capacity", [1.6e5, 2.2e5])
 @pytest.mark.parametrize("share", [0.0012, 0.0016, 0.003])
 def test_case_5_few_windows_show_a_path_that_loses(share: float, capacity: float) -> None:
@@ -352,7 +363,7 @@ def test_case_5_where_the_dut_stood_still_below_its_knee_few_windows_show_it(cap
     analysis = judged(world)
     (one,) = analysis.directions
     if capacity < 2e5:
-        assert one.limit is Limit.UNKNOWN and one.maximum_pps == 0 and codes(analysis) == []
+        assert one.limit is Limit.UNKNOWN and one.maximum_pps == 0 and codes(analysis) == ["not-confirmed"]
         assert "no more at" in one.reasons[0], "the loss is no larger at far higher rates"
     else:
         assert is_the_knee(one, capacity) and codes(analysis) == ["stall", "lossy-path"]

@@ -52,13 +52,11 @@ class Knee:
     @property
     def maximum_pps(self) -> float:
         """The best estimate."""
-        return self.belief.quantile(0.5) if self.last_good_pps else 0.0
+        return self.belief.quantile(0.5)
 
     @property
     def interval_pps(self) -> tuple[float, float]:
         """Low and high, between which the knee lies in 95 of 100 runs."""
-        if not self.last_good_pps:
-            return 0.0, self.first_bad_pps
         return self.belief.quantile(0.025), self.belief.quantile(0.975)
 
 
@@ -77,10 +75,9 @@ def find_knee(plan: Plan, windows: Sequence[Window], step_pps: float) -> Knee | 
     row = find_loss(plan, windows)
     if not row:
         return None
-    index, first = row[0], windows[row[0]].sent_pps
-    if index == 0:
-        return Knee(row, Belief(np.array([0.0, first]), np.ones(1)), 0.0, first)
-    return Knee(row, _belief(plan, windows, step_pps, index), windows[index - 1].sent_pps, first)
+    index = row[0]
+    last_good_pps = windows[index - 1].sent_pps if index else 0.0
+    return Knee(row, _belief(plan, windows, step_pps, index), last_good_pps, windows[index].sent_pps)
 
 
 def find_loss(plan: Plan, windows: Sequence[Window]) -> range:

@@ -115,7 +115,8 @@ def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: Di
         yield "transient-loss", text
     nothing_good = bool(windows) and windows[0].begin_s == end and not result.last_good_pps  # of a search, either
     if plan.seeks_knee and result.limit is Limit.DUT and nothing_good:
-        yield "bad-from-start", "lossy from the first window on, no rate was good: lower --ramp-to, or search"
+        text = "lossy from the first window on, the rate follows from higher ones: lower --ramp-to, or search"
+        yield "bad-from-start", text
     if plan.seeks_knee and end is not None:  # sustained loss may yet have ended at a higher rate
         after = [w for w in windows if w.begin_s >= end]
         good = [w.excess(plan.loss_threshold) <= 0 for w in after]
