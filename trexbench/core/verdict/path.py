@@ -7,9 +7,10 @@ that are laid to the DUT, or are bounds.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf, sqrt
 from statistics import median_low
 from typing import NamedTuple
@@ -76,11 +77,13 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
 def _find_share(ramp: Sequence[Window]) -> float:
     """Share of frames lost at every rate, negative where more came back than were sent; 0 where none is seen.
 
-    It is sought in the lowest quarter of the ramp; and in less of it, as the knee may lie there.
+    It is sought from the ramp's beginning to a quarter of its highest rate; and to less, as the knee may lie there.
+    Many windows at one rate, as of a generator at its limit, would agree in any loss.
     """
-    parts = max(ROWS, len(ramp) // 4), *(len(ramp) // part for part in (8, 16, 32) if len(ramp) // part >= ROWS)
-    shares = (_constant_share(ramp[:part]) for part in parts)
-    return next((share for share in shares if share is not None), 0.0)
+    highest = list(accumulate((window.sent_pps for window in ramp), max))
+    counts = (bisect_right(highest, highest[-1] / part) for part in (4, 8, 16, 32))
+    parts = (ramp[:count] for count in (*(count for count in counts if count > ROWS), ROWS))
+    return next((share for part in parts if (share := _constant_share(part)) is not None), 0.0)
 
 
 def _constant_share(windows: Sequence[Window]) -> float | None:
