@@ -15,7 +15,6 @@ from ..core.history.series import night_of
 from ..core.load.profile import full_mode_name
 from ..results.document import EXPORT
 from ..results.index import open_index
-from ..results.latest import find_latest
 from ..results.nights import FOLDER, KNOWN_FILE, KNOWN_FOLDER
 from ..results.remote import INSTALL, can_import, fetch_missing, has_parquet, store_of
 from ..results.store import load_rows
@@ -109,12 +108,11 @@ def latest_run(results: Path) -> Path:
         from ..results.stored import newest_row
 
         row = newest_row(results, store, lambda _: None)
-        path = None if row is None else results / row.path
     else:
-        path = find_latest(results)
-    if path is None:
+        row = next(iter(open_index(results, lambda _: None).rows(limit=1)), None)
+    if row is None:
         raise StoreError(f"no run in {results}", "name a run document, or another --results directory")
-    return path
+    return results / row.path
 
 
 def find_document(name: str, results: Path) -> Path | None:
