@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from ..core.errors import ConfigError
-from ..core.units import format_share, parse_duration
+from ..core.units import format_share
 from . import readers as r
 from .variants import VARIANT_NAME
 from .yamltree import Value
@@ -20,18 +20,15 @@ _KEY_DIGITS = (80, 104)
 """Number of hexadecimal digits of a 40-byte key, or of a 52-byte one as in NICs that hash IPv6 tunnels."""
 
 WAYS = ("forward", "reverse")
-_MICROSECONDS = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*us")
 _CYCLES, _AT_LEAST_ONE = r.number(0, 1e7), r.number(1, 1e7)
 
 
 @r.takes(**r.ONE_VALUE, title="a time")
 def seconds(value: Value) -> float:
-    """Read a duration of at most a second, which may be written in microseconds."""
-    raw = value.text()
-    match = _MICROSECONDS.fullmatch(raw.lower())
-    duration_s = float(match["number"]) * 1e-6 if match else parse_duration(raw)
+    """Read a duration of at most a second."""
+    duration_s = r.seconds(value)
     if duration_s > 1:
-        raise ConfigError(f"{raw[:80]!r} is more than a second", "write it as 20us or 1.5ms")
+        raise ConfigError(f"{value.text()[:80]!r} is more than a second", "write it as 20us or 1.5ms")
     return duration_s
 
 

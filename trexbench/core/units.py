@@ -22,11 +22,12 @@ _RATE = re.compile(rf"{_NUMBER}\s*(?:(?P<percent>%)|(?P<scale>[kmgt]?)(?P<unit>p
 _PART = r"[0-9]{1,20}(?:\.[0-9]+)?|\.[0-9]+"
 _DURATION = re.compile(
     rf"(?P<bare>{_PART})|(?=.)"
-    rf"(?:(?P<h>{_PART})\s*h\s*)?(?:(?P<m>{_PART})\s*m(?:in)?\s*)?(?:(?P<s>{_PART})\s*s(?:ec)?\s*)?(?:(?P<ms>{_PART})\s*ms)?"
+    rf"(?:(?P<h>{_PART})\s*h\s*)?(?:(?P<m>{_PART})\s*m(?:in)?\s*)?(?:(?P<s>{_PART})\s*s(?:ec)?\s*)?"
+    rf"(?:(?P<ms>{_PART})\s*ms\s*)?(?:(?P<us>{_PART})\s*us)?"
 )
 _SPEED = re.compile(rf"{_NUMBER}\s*(?P<scale>[mg])(?:bit(?:/s)?|bps|b)?")
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z", re.ASCII)
-_SECONDS = {"ms": 1e-3, "s": 1.0, "bare": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "bare": 1.0, "m": 60.0, "h": 3600.0}
 LONGEST_S = 30 * 86400.0
 """No duration is longer: it would be a slip of the keyboard."""
 
@@ -106,7 +107,7 @@ def format_rate(pps: float) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Read seconds: ``600``, ``10s``, ``500ms``, ``2m``, ``2m30s``, ``1h30m``; ConfigError above LONGEST_S."""
+    """Read seconds: ``600``, ``10s``, ``500ms``, ``20us``, ``2m30s``, ``1h30m``; ConfigError above LONGEST_S."""
     match = _DURATION.fullmatch(text.strip().lower())
     if not match:
         raise ConfigError(f"duration {text!r} not understood", "write it as 10s, 500ms, 2m30s or a number of seconds")
