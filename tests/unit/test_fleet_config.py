@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.config.fleet import Fleet, address_of, find_fleet, read_fleet
+from trexbench.config.fleet import Fleet, find_fleet, read_fleet
 from trexbench.core.errors import ConfigError
 from trexbench.core.fleet.roster import assign_testers, make_roster
 
@@ -122,25 +122,9 @@ def test_what_is_no_fleet_names_a_form_that_exists(text: str) -> None:
     ["ws://127.0.0.1:1", "tls://h", "tcp://h:99999", "tcp://h:0", "tcp://a..b:99", f"tcp://{'a' * 64}:1", "tcp://:1"],
 )
 def test_what_is_no_schedulers_address_is_refused(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--scheduler .* is no scheduler's address"):
-        address_of("--scheduler", wrong)
     with pytest.raises(ConfigError, match="is not a scheduler's address"):
         fleet_in(tmp_path, f"{GOOD}scheduler: {wrong}\n")
-    assert address_of("--scheduler", "tcp://[::1]:65535") == "tcp://[::1]:65535"
-
-
-def test_a_schedulers_address_goes_with_the_fleet_yaml_that_is_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="no scheduler's address: write it as tls://HOST:8786"):
-        find_fleet("http://a:1", None, sim=False)
-    with pytest.raises(ConfigError, match=r"fleet\.yaml: No such file"):
-        find_fleet("tls://10.0.0.1:8786", None, sim=False)
-    fleet = fleet_in(tmp_path, GOOD + "scheduler: tcp://127.0.0.1:1\n")
-    found = find_fleet("tls://10.0.0.1:8786", ROOT / "dut_configs", sim=False)
-    assert (fleet.scheduler, found.scheduler) == ("tcp://127.0.0.1:1", "tls://10.0.0.1:8786")
-    assert found.digest == fleet.digest and found.paths == fleet.paths
+    assert fleet_in(tmp_path, f"{GOOD}scheduler: tcp://[::1]:65535\n").scheduler == "tcp://[::1]:65535"
 
 
 def test_a_link_to_another_port_than_the_config_names_is_refused(tmp_path: Path) -> None:

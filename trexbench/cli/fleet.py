@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from ..config.fleet import HERE, INSECURE, Cluster, Fleet, address_of, find_fleet
+from ..config.fleet import HERE, INSECURE, Cluster, Fleet, find_fleet
 from ..config.option import NIGHT_SPEEDUP
 from ..config.suite import Instead
 from ..core.errors import BenchError, ConfigError
@@ -36,8 +36,7 @@ FLEET = click.option(
     metavar="FILE",
     cls=Option,
     heading=Heading.THROUGH,
-    help="Testers that measure at once: a fleet.yaml; a scheduler's address, with ./fleet.yaml; or local:3, three "
-    "simulated testers. Default: this machine alone.",
+    help="Testers that measure at once: a fleet.yaml, or local:3 (three simulated testers). Default: this machine.",
 )
 UNSAFE = rare(
     "--insecure",
@@ -83,22 +82,13 @@ def plan_(name: str, only: Sequence[str], instead: Instead, setup: Setup, fleet:
     _show_roster(suite.name, jobs, every, find_fleet(fleet, setup.configs_dir, setup.sim), form)
 
 
-def _with_scheduler(fleet: Fleet, scheduler: str | None) -> Fleet:
-    return fleet if scheduler is None else replace(fleet, scheduler=address_of("--scheduler", scheduler))
-
-
-def _joining(text: str, configs_dir: Path | None, scheduler: str | None, insecure: bool) -> tuple[Fleet, Cluster]:
-    """Return the fleet and its scheduler, which --scheduler may name."""
-    fleet = _with_scheduler(find_fleet(text, configs_dir, sim=False), scheduler)
+def _joining(text: str, configs_dir: Path | None, insecure: bool) -> tuple[Fleet, Cluster]:
+    """Return the fleet and its scheduler."""
+    fleet = find_fleet(text, configs_dir, sim=False)
     cluster = fleet.cluster(insecure)
     if cluster.is_insecure:
         warn(f"each result says: {INSECURE}")
     return fleet, cluster
-
-
-_SCHEDULER = click.option(
-    "--scheduler", metavar="ADDRESS", help="Scheduler, as tls://HOST:8786. Default: the fleet.yaml's."
-)
 
 
 @fleet.command("calibrate")
@@ -149,13 +139,12 @@ def calibrate_(
 
 
 @fleet.command()
-@_SCHEDULER
 @_HERE
 @CONFIGS
 @UNSAFE
-def scheduler(scheduler: str | None, fleet: str, configs_dir: Path | None, insecure: bool) -> None:
+def scheduler(fleet: str, configs_dir: Path | None, insecure: bool) -> None:
     """Run the scheduler (Dask's) at which testers and nights meet, until interrupted."""
-    described, cluster = _joining(fleet, configs_dir, scheduler, insecure)
+    described, cluster = _joining(fleet, configs_dir, insecure)
     from ..fleet.join import serve_scheduler
 
     serve_scheduler(cluster, described.lease_s, note)
@@ -163,18 +152,17 @@ def scheduler(scheduler: str | None, fleet: str, configs_dir: Path | None, insec
 
 @fleet.command()
 @click.option("--tester", required=True, metavar="NAME", help="Name of this tester in the fleet.yaml.")
-@_SCHEDULER
 @_HERE
 @asked("choice", TesterChoice, server=". Default: the DUTs' configs'")
 @CONFIGS
 @results_option("Results that all testers share.")
 @UNSAFE
 def worker(
-    tester: str, scheduler: str | None, fleet: str, choice: TesterChoice, configs_dir: Path | None, results: Path,
+    tester: str, fleet: str, choice: TesterChoice, configs_dir: Path | None, results: Path,
     insecure: bool,
 ) -> None:  # fmt: skip
     """Work as a tester until interrupted: measure what nights ask for, with the suites and DUTs described here."""
-    described, cluster = _joining(fleet, configs_dir, scheduler, insecure)
+    described, cluster = _joining(fleet, configs_dir, insecure)
     names = [each.name for each in described.testers]
     if tester not in names:
         raise ConfigError(f"{fleet} has no tester {tester}", f"it has {', '.join(names)}")
@@ -185,31 +173,27 @@ def worker(
     require_dask()
     setup = {**plain(choice), "configs_dir": str(configs_dir.resolve()) if configs_dir is not None else None}
     duts = tuple(described.reach(described.duts)[tester])
-    file = str((HERE if "://" in fleet else Path(fleet)).resolve()) if described.switches else ""
+    file = str(Path(fleet).resolve()) if described.switches else ""
     doubt = INSECURE if cluster.is_insecure else None
     own = OwnSettings(tester, str(results.resolve()), setup, duts, described.digest, doubt, file)
     keep_working(own, cluster, described.lease_s, note)
 
 
 @fleet.command()
-@_SCHEDULER
 @_HERE
 @CONFIGS
 @results_option("Results that all testers share.")
 @UNSAFE
 @click.option("--watch", is_flag=True, help="Repeat every second, until interrupted.")
 @formats("text", "json", "csv", "md")
-def status(
-    scheduler: str | None, fleet: str, configs_dir: Path | None, results: Path, insecure: bool, watch: bool,
-    form: OutputForm,
-) -> None:  # fmt: skip
+def status(fleet: str, configs_dir: Path | None, results: Path, insecure: bool, watch: bool, form: OutputForm) -> None:
     """Show testers (idle, measuring which cell until when, lost since when), leases, waiting cells, and failures.
 
     Without a scheduler, as in a night of local:3, the status is that of the leases.
     """
     from ..fleet.status import read_status
 
-    described = _with_scheduler(find_fleet(fleet, configs_dir, sim=True), scheduler)
+    described = find_fleet(fleet, configs_dir, sim=True)
     cluster = described.cluster(insecure) if described.scheduler is not None else None
     while True:
         try:

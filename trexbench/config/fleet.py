@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -51,13 +50,6 @@ class Cluster:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
-
-
-def address_of(option: str, text: str) -> str:
-    """Return the text of this option; ConfigError unless it is a scheduler's address."""
-    if len(text) > 200 or not re.fullmatch(_ADDRESS_FORM, text):
-        raise ConfigError(f"{option} {text[:40]!r} is no scheduler's address", "write it as tls://HOST:8786")
-    return text
 
 
 def make_cluster(address: str, certificates: str | None, insecure: bool) -> Cluster:
@@ -165,14 +157,11 @@ def _check_reach(items: Sequence[Value], wiring: Wiring, known: Iterable[str]) -
 
 
 def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
-    """Return the fleet of an option: ``local:3``, simulated testers that reach every DUT; a file; or an address.
+    """Return the fleet of an option: ``local:3``, simulated testers that reach every DUT; or a file.
 
-    A scheduler's address goes with the wiring in ./fleet.yaml. ConfigError as read_fleet, and for any other text.
+    ConfigError as read_fleet, and for any other text.
     """
     kind, colon, count = text.partition(":")
-    if "://" in text:
-        address = address_of("--fleet", text)
-        return replace(read_fleet(HERE, configs_dir), scheduler=address)
     if not text.strip() or text == "local":
         raise ConfigError(f"--fleet {text[:40]!r} is no fleet", "write local:3, or name a fleet.yaml")
     if not (colon and kind == "local"):
