@@ -15,12 +15,11 @@ import click
 from ..config.catalogue import DUTS
 from ..config.draft import UNKNOWN, Draft, find_unknown
 from ..config.lookup import load_dut
-from ..config.model import DRIVERS, DutConfig, GeneratorConfig, Port
+from ..config.model import DRIVERS, GeneratorConfig
 from ..config.readers import as_written
 from ..config.schema import read_dut
 from ..core.errors import ConfigError, DutError
 from ..core.names import REMEDY, is_name, shown
-from ..core.units import format_bits
 from ..files import replace_file
 from ..report.sheet import make_sheet
 from ..report.words import NONE
@@ -172,43 +171,11 @@ def check_duts(names: tuple[str, ...], configs_dir: Path | None) -> int:
 @o.CONFIGS
 @o.formats("text", "json")
 def show_dut(name: str, configs_dir: Path | None, form: OutputForm) -> None:
-    """Show a config: driver, transport, ports, routes, line rate; as JSON, all of it."""
+    """Print a config below the name of its file; as JSON with all defaults, as it is read."""
     config = load_dut(name, configs_dir)
     values = as_written(config)
     del values["text"]
-    form.write_lines(_config_lines(config), lambda: values)
-
-
-def _config_lines(config: DutConfig) -> Iterator[str]:
-    way = config.transport
-    places = {"netns": f"namespace {way.namespace}", "local": "this machine", "none": "none: it is configured by hand"}
-    where = places.get(way.type) or f"{way.type} to {way.host}"
-    yield f"{config.name}{config.description and ': '}{config.description}"
-    yield f"  file        {config.file}"
-    yield f"  driver      {config.driver}"
-    yield f"  transport   {where}"
-    yield f"  line rate   {format_bits(config.speed_bps) if config.speed_bps else 'as the ports say'}"
-    yield f"  generator   {config.generator.server}:{config.generator.rpc_port}"
-    for cable in config.cables:
-        if not isinstance(cable, Port):
-            yield f"  port {cable.tester}      {cable.interface}".rstrip()
-    for port in config.ports:
-        mac = port.neighbour.mac or "the tester's port"
-        for own, other in port.ends:
-            yield f"  port {port.tester}      {port.interface} {own}, neighbour {other}, MAC: {mac}"
-    for route in config.routes:
-        yield f"  route       {route.to} via {route.via}"
-    for role, endpoint, _ in config.endpoints.roles if config.endpoints is not None else ():
-        addresses, hops = (", ".join(map(str, each)) for each in (endpoint.addresses, endpoint.hops))
-        where = endpoint.transport.namespace or endpoint.transport.host or "this machine"
-        yield f"  {role:<11} {where}, {endpoint.interface} {addresses}, next hop {hops}"
-    for step in config.commands.apply:
-        yield f"  sets        {step.what}"
-    for probe in config.commands.verify:
-        yield f"  reads back  {probe.what}"
-    if config.notes:
-        first, *more = config.notes.strip().split("\n")
-        yield from (f"  notes       {first}", *(f"{'':<14}{line}" for line in more))
+    form.write(lambda out: f"# {config.file}\n{config.text}", lambda: values)
 
 
 _TARGET = o.asked("target", Target, _NAME, server=" to ask for MACs that the config does not name")
