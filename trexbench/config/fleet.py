@@ -13,10 +13,10 @@ from typing import Annotated
 from ..core.errors import ConfigError
 from . import readers as r
 from .lookup import load_dut
+from .suite import DUT_NAME
 from .wiring import FleetSwitch, FleetTester, Join, Link, Wiring, check_links, check_switches, read_link
 from .yamltree import Value, parse, raise_any, read_text
 
-_DUT = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
 _LABEL = "[A-Za-z0-9_-]{1,63}"
 _PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _ADDRESS_FORM = rf"(?:tls|tcp)://(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:.]+\]):{_PORT}"
@@ -80,7 +80,7 @@ class Fleet:
     testers: Annotated[
         tuple[FleetTester, ...], r.list_of("tester", r.section(FleetTester, "a tester"), lambda tester: tester.name)
     ]
-    duts: Annotated[tuple[str, ...], r.list_of("DUT", _DUT, str)]
+    duts: Annotated[tuple[str, ...], r.list_of("DUT", DUT_NAME, str)]
     """Names of the DUTs' configs in dut_configs."""
     links: Annotated[tuple[Link, ...], r.list_of("link", read_link, str)]
     """Cables, each as its two ends: a tester's port (t1:0), a DUT's interface (netgate-vpp:ix0) or a switch's port

@@ -53,12 +53,7 @@ def _look_up(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteD
     """Return the suite's DUT by its config's name; ConfigError if the config lacks the queues or variants asked for."""
     dut = load_dut(wanted.name, configs_dir)
     for queues in wanted.rx_queues:
-        if queues not in dut.offered_queues:
-            raise value.at("rx_queues").wrong(
-                f"{dut.name} is not measured with {queues} receive queues: "
-                f"its config offers {', '.join(map(str, dut.offered_queues))}",
-                f"choose among these, or add it to rx_queues: in {dut.file}",
-            )
+        value.at("rx_queues").read(lambda _, queues=queues: dut.require_queues(queues))  # type: ignore[misc]
     for variant in wanted.variants:
         dut.with_variant(variant)
     return replace(wanted, name=dut.name)

@@ -247,6 +247,13 @@ class DutConfig:
         """Numbers of receive queues per port that it can be measured with."""
         return self.rx_queues or ((self.twin.queues,) if self.twin is not None else (1,))
 
+    def require_queues(self, queues: int) -> None:
+        """ConfigError for a number of receive queues that it is not measured with."""
+        if queues not in self.offered_queues:
+            offered = ", ".join(map(str, self.offered_queues))
+            what = f"{self.name} is not measured with {queues} receive queues: its config offers {offered}"
+            raise ConfigError(what, f"choose one of them, or state rx_queues: in {self.file}")
+
     @property
     def ports(self) -> tuple[Port, ...]:
         """Cables whose ends a driver configures: all of them, or none."""

@@ -23,7 +23,9 @@ from .model import MOST_QUEUES, PlanDefaults, plan_defaults
 from .variants import NO_VARIANT, VARIANT_NAME
 from .yamltree import Value
 
-_NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml")
+DUT_NAME = r.pattern(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml"
+)
 
 
 def _packets_mode(text: str) -> str | None:
@@ -91,7 +93,7 @@ def _variants(value: Value) -> tuple[str | None, ...]:
 class SuiteDut:
     """A DUT of the suite."""
 
-    name: Annotated[str, _NAME]  # of its config in dut_configs
+    name: Annotated[str, DUT_NAME]  # of its config in dut_configs
     rx_queues: Annotated[tuple[int, ...], r.integers(1, MOST_QUEUES)] = ()
     """Numbers of receive queues per port to measure it with; none: the default of its config."""
     variants: Annotated[tuple[str | None, ...], _variants] = ()
@@ -127,7 +129,7 @@ class TcpWishes:
 
 
 def _dut(value: Value) -> SuiteDut:
-    return SuiteDut(_NAME(value)) if isinstance(value.raw, str) else r.section(SuiteDut, "a DUT")(value)
+    return SuiteDut(DUT_NAME(value)) if isinstance(value.raw, str) else r.section(SuiteDut, "a DUT")(value)
 
 
 @r.takes(enum=["uni", "bidir"])

@@ -30,22 +30,22 @@ def without_dut(base: DutConfig | None, ports: Sequence[int]) -> DutConfig:
 
     In the lab a bypass replaces the router.
     """
-    cables = tuple(Cable(port) for port in ports) or (base.cables if base is not None else (Cable(0), Cable(1)))
-    config = DutConfig(
+    own, lab = base or DutConfig(NAME, Path(NAME), "none", cables=(Cable(0), Cable(1))), None
+    if own.lab is not None:
+        lab = replace(own.lab, router="bypass", steer="none", threaded=False)
+    return DutConfig(
         name=NAME,
         file=Path(NAME),
         driver="none",
-        cables=cables,
+        cables=tuple(map(Cable, ports)) or own.cables,
         transport=TransportConfig(UNREACHED, host=NAME),
-        twin=_CABLE,
+        generator=own.generator,
+        speed_bps=own.speed_bps,
+        plan=PlanDefaults(**{name: getattr(own.plan, name) for name in _SAMPLING}),
+        lab=lab,
+        twin=_CABLE if own.twin is None else replace(_CABLE, tester=own.twin.tester),
         description="the tester's own ports, cabled back to back",
     )
-    if base is None:
-        return config
-    lab = None if base.lab is None else replace(base.lab, router="bypass", steer="none", threaded=False)
-    twin = replace(_CABLE, tester=base.twin.tester) if base.twin is not None else _CABLE
-    plan = PlanDefaults(**{name: getattr(base.plan, name) for name in _SAMPLING})
-    return replace(config, generator=base.generator, speed_bps=base.speed_bps, lab=lab, twin=twin, plan=plan)
 
 
 def calibrate_tester(

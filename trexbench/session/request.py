@@ -172,12 +172,8 @@ def choose_queues(dut: DutConfig, wished: int | None) -> int | None:
     """
     if wished is not None and not DRIVERS[dut.driver].knows_system:
         raise ConfigError(f"--rx-queues {wished}: driver: {dut.driver} of {dut.name} sets no queues", "leave it out")
-    if wished is not None and wished not in dut.offered_queues:
-        offered = ", ".join(map(str, dut.offered_queues))
-        raise ConfigError(
-            f"{dut.name} is not measured with {wished} receive queues: its config offers {offered}",
-            f"choose one of them, or state rx_queues: in {dut.file}",
-        )
+    if wished is not None:
+        dut.require_queues(wished)
     return wished or (dut.rx_queues[0] if dut.rx_queues else None)
 
 
