@@ -106,7 +106,6 @@ MISTAKES: list[tuple[str, ...]] = [
     ("results list --since yesterday", "is not a date"),
     ("results prune", "--keep-nights N or --before DATE"),
     ("results prune --keep-nights 3 --before 2026-01-01", "give either --keep-nights N or --before DATE"),
-    ("results prune --before 2026-01-01 --yes --dry-run", "exclude each other"),
     ("results export x.json -o y/", "Missing option '--loadtest'"),
     ("ramp --dut netgate-vpp --mode 64b --sim -o absent/x.md", "absent does not exist"),
     ("suite run netgate-6100 --sim -o /", "/ is a directory"),
@@ -185,9 +184,10 @@ def test_checks_have_colours_unless_they_are_unwanted(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit), redirect_stdout(Terminal()) as seen:
+    with pytest.raises(SystemExit) as ended, redirect_stdout(Terminal()) as seen:
         main(["doctor", "--server", "127.0.0.1", "--rpc-port", "1"])
     assert ("\x1b[" in seen.getvalue()) is coloured and "other load" in seen.getvalue()
+    assert ended.value.code == 5 and "t-rex-64 -i --stl" in seen.getvalue(), "the remedy for a missing server"
 
 
 def test_a_new_config_asks_nothing_where_standard_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +12,7 @@ import click
 from ..config.fleet import HERE, INSECURE, Cluster, Fleet, find_fleet
 from ..config.option import NIGHT_SPEEDUP
 from ..config.suite import Instead
-from ..core.errors import BenchError, ConfigError
+from ..core.errors import ConfigError
 from ..core.fleet.roster import assign_testers, make_roster
 from ..core.history.rows import METRICS
 from ..core.units import format_duration, format_share
@@ -53,9 +51,8 @@ Examples:
   trexbench fleet calibrate lab --sim --fleet local:2
   trexbench fleet scheduler
   trexbench fleet worker --tester t1 --results /srv/trexbench/results
-  trexbench fleet status --watch
+  trexbench fleet status
 """
-WATCH_EVERY_S = 1.0
 LEAST_ROUNDS = 4
 """Number of rounds below which the ratios' intervals are too wide to be of use."""
 
@@ -184,9 +181,8 @@ def worker(
 @CONFIGS
 @results_option("Results that all testers share.")
 @UNSAFE
-@click.option("--watch", is_flag=True, help="Repeat every second, until interrupted.")
 @formats("text", "json", "csv", "md")
-def status(fleet: str, configs_dir: Path | None, results: Path, insecure: bool, watch: bool, form: OutputForm) -> None:
+def status(fleet: str, configs_dir: Path | None, results: Path, insecure: bool, form: OutputForm) -> None:
     """Show testers (idle, measuring which cell until when, lost since when), leases, waiting cells, and failures.
 
     Without a scheduler, as in a night of local:3, the status is that of the leases.
@@ -195,20 +191,7 @@ def status(fleet: str, configs_dir: Path | None, results: Path, insecure: bool, 
 
     described = find_fleet(fleet, configs_dir, sim=True)
     cluster = described.cluster(insecure) if described.scheduler is not None else None
-    while True:
-        try:
-            now = read_status(described, cluster, results, warn)
-        except BenchError as error:
-            if not watch:
-                raise
-            warn(str(error))
-        else:
-            if watch and form.is_shown and sys.stdout.isatty():
-                click.clear()
-            _show_status(now, form)
-        if not watch:
-            return
-        time.sleep(WATCH_EVERY_S)
+    _show_status(read_status(described, cluster, results, warn), form)
 
 
 def _show_status(now: FleetNow, form: OutputForm) -> None:

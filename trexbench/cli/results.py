@@ -158,9 +158,8 @@ def query(sql: str, results: Path, form: OutputForm) -> None:
 @o.results_option(anywhere=False)
 @click.option("--keep-nights", type=click.IntRange(1, 1 << 31), metavar="N", help="Remove all but the last N nights.")
 @click.option("--before", type=o.DATE, help="Remove everything from before this night (or day), as 2025-01-01.")
-@click.option("--dry-run", is_flag=True, help="Only list the files that would be removed (default without --yes).")
 @click.option("--yes", is_flag=True, help="Remove them.")
-def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: bool, yes: bool) -> None:
+def prune(results: Path, keep_nights: int | None, before: str | None, yes: bool) -> None:
     """Remove old runs, their pictures, and old nights; unreadable files are kept.
 
     The files are listed, and removed only with --yes.
@@ -171,8 +170,6 @@ def prune(results: Path, keep_nights: int | None, before: str | None, dry_run: b
 
     if (keep_nights is None) == (before is None):
         raise ConfigError("prune needs to know what is old", "give either --keep-nights N or --before DATE")
-    if yes and dry_run:
-        raise ConfigError("--yes and --dry-run exclude each other", "leave one of them out")
     check_results(results)
     paths = find_old(results, keep_nights, before, note)
     if yes:
