@@ -1,12 +1,11 @@
-"""``trexbench lab calibrate`` as a whole command, simulated and against a server."""
+"""``trexbench lab calibrate`` as a whole command, simulated."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-from tools import fake_server, succeed, trexbench
+from tools import succeed, trexbench
 
 SHORT = ("--modes", "64b", "--ramp-duration", "4", "--latency", "0", "-q", "--no-picture")
 
@@ -27,15 +26,6 @@ def test_warm_up_sample_and_window_are_those_of_the_duts_plan(tmp_path: Path) ->
         kept = json.loads(path.read_text())["plan"]
         assert (kept["warmup_s"], kept["sample_s"], kept["window_s"], kept["hold_s"]) == (3.0, 0.25, 0.5, 2.0)
         assert all(offer["warmup_pps"] == 20_000 for offer in kept["offers"])
-
-
-@pytest.mark.nightly
-def test_limits_of_a_server_that_only_simulates_are_told_and_not_kept(tmp_path: Path) -> None:
-    with fake_server() as server:
-        made = json.loads(succeed(tmp_path, "lab", "calibrate", *server.where, *SHORT, "--json").stdout)
-    assert made["tester"] == f"127.0.0.1-{server.rpc_port}" and made["simulated"]
-    assert [one["direction"] for one in made["limits"]] == ["0->1", "0->1", "1->0"]
-    assert not (tmp_path / "state").exists()
 
 
 def test_what_fails_alike_in_every_run_is_said_once(tmp_path: Path) -> None:

@@ -17,11 +17,6 @@ def test_a_server_that_runs_is_good_and_nothing_is_taken(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir()), "nothing is written"
 
 
-def test_a_server_that_is_missing_is_bad_with_its_remedy(tmp_path: Path) -> None:
-    done = trexbench(tmp_path, "doctor", "--server", "127.0.0.1", "--rpc-port", "1")
-    assert done.returncode == 5 and "bad       server" in done.stdout and "t-rex-64 -i --stl" in done.stdout
-
-
 _PORTS = "ports: [{tester: 0}, {tester: 1}]\n"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -87,14 +86,6 @@ def test_a_search_without_an_answer_says_so_and_exits_with_4(tmp_path: Path) -> 
     assert night.returncode == 4 and "36 looks did not find" in night.stdout + night.stderr, night.stdout + night.stderr
     assert "no answer" in trexbench(tmp_path, "results", "list").stdout
     assert "Nothing was measured" in trexbench(tmp_path, "regress").stdout
-
-
-def test_saturate_counts_what_a_twin_emits(tmp_path: Path) -> None:
-    done = succeed(
-        tmp_path, "saturate", "--dut", "netgate-vpp", "--mode", "1flow", "--sim", "-q", "--json", "--no-picture"
-    )
-    (direction,) = json.loads(done.stdout)["analysis"]
-    assert direction["limit"] == "dut" and 4.5e6 < direction["maximum_pps"] < 5.5e6
 
 
 def test_serve_puts_a_twin_behind_a_port_for_any_client(tmp_path: Path) -> None:
