@@ -11,7 +11,7 @@ import pytest
 from report_nights import CELLS, store_night
 
 from trexbench.cli import watch
-from trexbench.cli.watch import SLOWEST_NIGHT_S, Site, own_hosts
+from trexbench.cli.watch import Site
 from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
@@ -108,26 +108,6 @@ def test_a_suites_page_is_deaf_to_the_nights_of_others(tmp_path: Path) -> None:
         assert lines(sites["nightly"])[0].startswith("Night of 2026-11-21"), "also where the page cannot be made"
 
 
-def test_a_night_of_another_user_is_shown_as_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store_night(tmp_path, "2026-11-19", CELLS[:1])
-    ((_, last),) = find_nights(tmp_path, pytest.fail)
-    file = NightWriter.begin(tmp_path, replace(last, night="2026-11-20", finished=None)).path
-    site = site_of(tmp_path, [])
-    assert lines(site) == [], "ours, and nothing holds its lock: it was killed"
-    other = os.geteuid() + 1
-    monkeypatch.setattr(os, "geteuid", lambda: other)
-    first, *_, last_line = lines(site)
-    assert first.startswith("Night of 2026-11-20") and last_line.startswith("Another user began it")
-    with suite_lock("nightly", tmp_path):
-        assert not lines(site)[-1].startswith("Another user began it")
-    os.utime(file, (written := time.time() - SLOWEST_NIGHT_S - 60, written))
-    assert lines(site) == [], "it was stopped long ago"
-    os.utime(file)
-    assert lines(site)
-    store_night(tmp_path, "2026-11-21", CELLS[:1])
-    assert lines(site) == [], "a later night has finished"
-
-
 def test_a_resumed_night_is_shown_though_a_later_one_has_finished(tmp_path: Path) -> None:
     store_night(tmp_path, "2026-11-19", CELLS[:1])
     ((_, last),) = find_nights(tmp_path, pytest.fail)
@@ -136,11 +116,6 @@ def test_a_resumed_night_is_shown_though_a_later_one_has_finished(tmp_path: Path
         os.utime(file, (written := time.time() - age_s, written))
     with suite_lock("nightly", tmp_path):
         assert lines(site_of(tmp_path, []))[0].startswith("Night of 2026-11-18"), "the last one written"
-
-
-@pytest.mark.parametrize(("port", "bare"), [(80, True), (8080, False)])
-def test_a_browser_leaves_out_port_80(port: int, bare: bool) -> None:
-    assert f"localhost:{port}" in own_hosts(port) and ("127.0.0.1" in own_hosts(port)) is bare
 
 
 QUEUES = [Cell("vpp", "64b", False, queues) for queues in (1, 2, 3)]

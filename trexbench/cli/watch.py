@@ -1,7 +1,7 @@
 """``trexbench report --watch``: the page served on loopback, made anew whenever a run has ended, with the progress.
 
 It answers GET only, with the page, its state, and documents and pages below the results directory, and writes nothing.
-Each request has a thread of its own and little time, so that silent clients hold up nobody.
+Each request has a thread of its own, so that silent clients hold up nobody.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
+from operator import itemgetter
 from pathlib import Path
-from socket import SHUT_RDWR
 from socketserver import TCPServer, ThreadingMixIn
-from threading import Lock, Timer
+from threading import Lock
 from urllib.parse import unquote, urlsplit
 
 from ..core.errors import ConfigError, as_bench_error
@@ -27,16 +26,14 @@ from ..results.index import scan
 from ..results.nights import KNOWN_FILE, KNOWN_FOLDER, find_nights, ratios_file
 from ..review.find import Warn
 from ..review.progress import progress_lines
-from ..suite.underway import is_of_another, is_under_way
+from ..suite.underway import is_under_way
 from .output import note
 
 HOST = "127.0.0.1"
 LOOK_EVERY_S = 2.0
 """Shortest time between two looks at the results directory, however many requests there are."""
 SLOWEST_CLIENT_S = 5.0
-"""Longest time for a client to send its request, and to take the answer."""
-SLOWEST_NIGHT_S = 3 * 3600.0
-"""Longest time, besides that of the longest cell, between two writes of another user's night that goes on."""
+"""Longest silence of a client that sends its request, or takes the answer."""
 NIGHTS = 10
 """Number of nights to look at: the last ones written."""
 MOST_BYTES = 64 << 20
@@ -126,17 +123,11 @@ class Site:
         return sha256(repr((ended, own, known)).encode()).hexdigest()[:16]
 
     def _progress(self, nights: list[tuple[Path, Night]]) -> Iterator[str]:
-        """Yield sentences about the night that is under way, or about another user's, whose locks may be hidden."""
-        ages_s = {path: time.time() - written_ns(path) / 1e9 for path, _ in nights}
-        by_age = sorted(((path, one) for path, one in nights if one.finished is None), key=lambda one: -ages_s[one[0]])
-        going = [*{night.suite: night for _, night in by_age if is_under_way(night.suite, self.results)}.values()]
-        latest = {night.suite: (path, night) for path, night in nights}
-        theirs = [(path, night) for path, night in latest.values() if night.finished is None and is_of_another(path)]
-        strange = [night for path, night in theirs if night.error is None and ages_s[path] < _longest_pause_s(night)]
-        for night in sorted(going or strange, key=lambda night: night.started)[-1:]:
-            yield from progress_lines(night, time.time())
-            if not going:
-                yield "Another user began it: if it was stopped meanwhile, that cannot be seen from here"
+        """Yield sentences about the night that is under way; of several, the one written last."""
+        unfinished = [(path, night) for path, night in nights if night.finished is None]
+        going = [(written_ns(path), night) for path, night in unfinished if is_under_way(night.suite, self.results)]
+        if going:
+            yield from progress_lines(max(going, key=itemgetter(0))[1], time.time())
 
     def _file(self, path: str) -> tuple[str, bytes] | None:
         if not SERVED.fullmatch(path) or not path.isprintable():
@@ -152,14 +143,10 @@ class Site:
             return None
 
 
-def _longest_pause_s(night: Night) -> float:
-    return SLOWEST_NIGHT_S + max((night.cells[at].expected_s or 0.0 for at in night.left), default=0.0)
-
-
 def own_hosts(port: int) -> set[str]:
     """Return the Host headers of requests to this server; browsers leave out port 80."""
     names = (HOST, "localhost")
-    return {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
+    return {*names, *(f"{name}:{port}" for name in names)}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -167,22 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = SLOWEST_CLIENT_S
     server_version, sys_version = "trexbench", ""
 
-    def handle(self) -> None:
-        # The socket's timeout is for each byte: a timer limits the whole request.
-        self._late = Timer(SLOWEST_CLIENT_S, self._hang_up)
-        self._late.daemon = True
-        self._late.start()
-        try:
-            super().handle()
-        finally:
-            self._late.cancel()
-
-    def _hang_up(self) -> None:
-        with suppress(OSError):
-            self.connection.shutdown(SHUT_RDWR)
-
     def do_GET(self) -> None:
-        self._late.cancel()  # making the page may take longer
         if self.headers.get("Host") not in own_hosts(self.server.port):  # a page from elsewhere whose name leads here
             address = f"http://{HOST}:{self.server.port}/"
             self.send_error(403, "Another name than this server's", f"open {address}: other names could be anybody's")

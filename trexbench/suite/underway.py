@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,14 +21,6 @@ def suite_lock(name: str, results: Path) -> Iterator[None]:
 def is_under_way(name: str, results: Path) -> bool:
     """Test, unnoticed by it, whether a process of this user or of root measures a night of this suite now."""
     return is_held(_lock_name(name, results))
-
-
-def is_of_another(night: Path) -> bool:
-    """Test whether another user wrote the night's file: that user's locks may be out of this user's sight."""
-    try:
-        return night.stat().st_uid != os.geteuid()
-    except OSError:
-        return False
 
 
 def _lock_name(name: str, results: Path) -> str:
