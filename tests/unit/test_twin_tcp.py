@@ -218,7 +218,7 @@ def test_reads_what_is_written() -> None:
 
 # text to replace, its replacement, line, words of the message
 BROKEN = [
-    ("path:", "paths:", 10, ["twin.tcp.paths", "did you mean 'path'"]),
+    ("path:", "paths:", 10, ["twin.tcp.paths", "did you mean path"]),
     (", reverse: 80mbit", "", 10, ["twin.tcp.path", "{forward: ..., rev"]),
     ("ipv6: 110900", "ipv6: 0", 8, ["twin.tcp.cycles_per_packet.ipv6", "from 1"]),
     ("100mbit", "fast", 9, ["twin.tcp.line"]),

@@ -6,8 +6,6 @@ aliases and tags are refused: a configuration of one page needs none, and with t
 
 from __future__ import annotations
 
-import difflib
-import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import TypeVar
 import yaml
 
 from ..core.errors import ConfigError, ConfigErrors
+from ..core.names import nearest
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 12
@@ -63,9 +62,7 @@ class Value:
         """Yield an error for each unknown key of this mapping."""
         for key, value in self.raw.items() if isinstance(self.raw, Mapping) else ():
             if key not in known:
-                close = difflib.get_close_matches(key, known, n=1)
-                fix = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
-                yield value.wrong("unknown key", fix)
+                yield value.wrong("unknown key", nearest(key, known).strip() or f"known here: {', '.join(known)}")
 
     def items(self, what: str) -> Sequence[Value]:
         """Return the list; ConfigError for anything else."""
@@ -161,14 +158,14 @@ def parse(path: Path, text: str) -> Value:
 def read_text(path: Path, what: str) -> str:
     """Read a small UTF-8 file; ConfigError for anything else, such as a pipe, which may never end. what: its kind."""
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigError(f"{path}: not a regular file", f"name the file of a {what}")
-            data = file.read(MAX_BYTES + 1)
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise ConfigError(f"{path}: not a regular file", f"name the file of a {what}")
+        if about.st_size > MAX_BYTES:
+            raise ConfigError(f"{path}: too large for a {what} (over {MAX_BYTES} bytes)", f"name the file of a {what}")
+        data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}", "name a readable file") from None
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: too large for a {what} (over {MAX_BYTES} bytes)", f"name the file of a {what}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
