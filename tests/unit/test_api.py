@@ -223,6 +223,8 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
         trexbench.load_rows("nowhere")
     with pytest.raises(trexbench.ConfigError, match=r"--speedup of -1: name a number above 0"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, speedup=-1.0)
+    with pytest.raises(trexbench.ConfigError, match=r"--speedup of -1: name a number above 0"):
+        trexbench.tcp("lab-linux", **{**TCP_QUICK, "speedup": -1.0})
     with pytest.raises(trexbench.ConfigError, match="unknown --telemetry 'never': name hold, ramp or off"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, telemetry="never")
     for odd in ("2", 2.5, True):

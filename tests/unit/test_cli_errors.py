@@ -71,7 +71,7 @@ MISTAKES: list[tuple[str, ...]] = [
     (f"{SIMULATED} --no-apply", "--sim and --no-apply exclude each other"),
     (f"{SIMULATED} --rx-queues 4", "its config offers 1, 2, 3"),
     (f"{SIMULATED} --speedup 0.5", "speedup"),
-    (f"{SIMULATED} --speedup nan", "'nan' is not a number"),
+    (f"{SIMULATED} --speedup nan", "--speedup of nan: name a number above 0"),
     (f"{SIMULATED} -t direction=1", "tunable direction: trexbench sets it itself"),
     ("ramp --dut netgate-vpp --sim --mode 64b-v6 -q", "sends IPv6, but the ports have no IPv6 address"),
     (f"{SIZES} rfc2544 --mode 64b", "leave out --mode and --profile"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -42,16 +41,6 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic since click 
             return self._parse(value)
         except ConfigError as error:
             self.fail(str(error), param, ctx)
-
-
-class Finite(click.FloatRange):
-    """Range of numbers without NaN, which click accepts in every range."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return number
 
 
 DURATION, RATE, SPEED, DATE, PORTS, LABEL = map(
@@ -176,7 +165,7 @@ def _click_type(field: option.Field) -> Any:
     if isinstance(kind, option.Written):
         return Parsed.of(kind.each if field.form.repeated and kind.each is not None else kind)
     if isinstance(kind, option.Limits):
-        return (click.IntRange if kind.whole else Finite)(kind.low, kind.high)  # type: ignore[arg-type]  # whole ones
+        return (click.IntRange if kind.whole else click.FloatRange)(kind.low, kind.high)  # type: ignore[arg-type]  # whole ones
     if kind is not None:
         return click.Choice(kind)
     return click.Path(path_type=Path) if Path in types else int if int in types else str

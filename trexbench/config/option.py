@@ -6,6 +6,7 @@ it off; its written form is part of its type.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -275,6 +276,8 @@ class CommonOptions:
 
     def require_simulated(self, *others: tuple[str, object]) -> None:
         """Raise ConfigError for options that need --sim. others: options that exclude it, and their values."""
+        if self.speedup is not None and not 0 < self.speedup < math.inf:
+            raise ConfigError(f"--speedup of {self.speedup:g}", "name a number above 0")
         for name, given in others:
             if self.sim and given:
                 raise ConfigError(f"--sim and {name} exclude each other", "leave one of them out")

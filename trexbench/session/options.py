@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,8 +101,6 @@ class Setup(o.CommonOptions, TesterChoice):
         """ConfigError for options that contradict --sim, or mean nothing without it."""
         others = ("--server", self.server), ("--rpc-port", self.rpc_port), ("--pub-port", self.pub_port)
         self.require_simulated(*others, ("--force", self.force), ("--no-apply", not self.apply))
-        if self.speedup is not None and not 0 < self.speedup < math.inf:
-            raise ConfigError(f"--speedup of {self.speedup:g}", "name a number above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,8 +236,6 @@ class NightWords(Instead):
     """Options of a night.
 
     date: The night's date, as 2026-11-21. Default: today's (UTC).
-    retry_after: Pause before a second try after a fault of the tester. Default: 10s.
     """
 
     date: Annotated[str | None, o.DATE, o.USUAL] = None
-    retry_after: Annotated[o.Amount | None, o.DURATION] = 10.0

@@ -39,8 +39,6 @@ class NightOptions:
     """Gets a line or two per cell."""
     date: str | None = None
     """None: today (UTC)."""
-    retry_after_s: float = 10.0
-    """Pause before a second try."""
     instead: Instead = AS_IT_IS
     """DUTs, variants and times in place of the suite's own."""
     by_fleet: Callable[[Sequence[Job], NightWriter, NightOptions], Night] | None = None
@@ -113,7 +111,7 @@ def measure_night(suite: str, jobs: Sequence[Job], writer: NightWriter, options:
         night = options.by_fleet(jobs, writer, options)
     else:
         runs = labelled(jobs, suite, writer)
-        night = NightRun(runs, writer, output, options.say, options.retry_after_s).go()
+        night = NightRun(runs, writer, output, options.say).go()
     if StoreError.exit_code not in (attempt.code for cell in night.failed for attempt in cell.attempts):
         shutil.rmtree(writer.scratch, ignore_errors=True)  # else it may hold results that could not be kept elsewhere
     for reason, cells in night.failures.items():
