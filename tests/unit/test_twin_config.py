@@ -47,16 +47,10 @@ def test_reads_what_is_written() -> None:
     assert twin.batch_s == pytest.approx(18.9e-6)
     assert twin.rss == specs.RssSpec("random", ("src", "dst"), 512)
     assert twin.tester == specs.TesterSpec(tx_limit_pps=1e6, overload="queue-full")
-
-
-def test_a_dut_needs_no_twin() -> None:
-    assert dut_of(BOX, BASE[: BASE.index("twin:")]).twin is None
-
-
-def test_a_key_is_read_as_ethtool_prints_it() -> None:
-    key = ":".join(["6d", "5a", "56", "da"] * 10)
+    key = ":".join(["6d", "5a", "56", "da"] * 10)  # as ethtool prints it
     twin = dut_of(BOX, BASE.replace("random", f'"{key}"')).twin
     assert twin is not None and twin.rss.key == key.replace(":", "")
+    assert dut_of(BOX, BASE[: BASE.index("twin:")]).twin is None
 
 
 @pytest.mark.parametrize(("old", "new", "line", "words"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
