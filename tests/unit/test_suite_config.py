@@ -49,49 +49,39 @@ def test_everything_a_suite_may_say(tmp_path: Path) -> None:
     assert suite.modes == ("var2-64b", "var2-imix")
     assert suite.directions == (True, False)
     assert suite.plan == PlanDefaults(ramp_s=120.0, hold_s=5.0)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ("- lab-linux", "- lab-linus", ("mine.yaml:3: duts[0]", "lab-linux")),
-        ("- lab-linux", "- ../evil", ("mine.yaml:3", "not the name of a DUT")),
-        ("- lab-linux", "- netgate-vpp.yaml", ("mine.yaml:4", "line 3 already")),
-        ("[1, 3]", "[1, 4]", ("mine.yaml:4: duts[1].rx_queues", "offers 1, 2, 3")),
-        ("[64b, var2-imix]", "[64bb]", ("mine.yaml:5: modes[0]", "did you mean 64b?")),
-        ("[64b, var2-imix]", "[64b, var2-64b]", ("mine.yaml:5: modes[1]", "already")),
-        ("[64b, var2-imix]", "[]", ("mine.yaml:5: modes", "no mode")),
-        ("[bidir, uni]", "[both]", ("mine.yaml:6: directions[0]", "uni, bidir")),
-        ("modes: [64b, var2-imix]\n", "", ("'modes' is missing",)),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, before: str, after: str, words: tuple[str, ...]) -> None:
-    assert before in GOOD
-    with pytest.raises(ConfigError) as caught:
-        suite_of(tmp_path, GOOD.replace(before, after))
-    for word in words:
-        assert word in str(caught.value)
+    assert {cell.kind for cell in suite_of(tmp_path, GOOD + "method: search\n").cells} == {"search"}
 
 
 TCP = "method: tcp\nduts: [raspberry-pi]\n"
+LAB = "duts: [lab-linux]\n"
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (GOOD.replace("- lab-linux", "- lab-linus"), r"mine.yaml:3: duts\[0\].*lab-linux"),
+        (GOOD.replace("- lab-linux", "- ../evil"), "mine.yaml:3.*not the name of a DUT"),
+        (GOOD.replace("- lab-linux", "- netgate-vpp.yaml"), "mine.yaml:4.*line 3 already"),
+        (GOOD.replace("[1, 3]", "[1, 4]"), r"mine.yaml:4: duts\[1\].rx_queues: .*offers 1, 2, 3"),
+        (GOOD.replace("[64b, var2-imix]", "[64bb]"), r"mine.yaml:5: modes\[0\].*did you mean 64b\?"),
+        (GOOD.replace("[64b, var2-imix]", "[64b, var2-64b]"), r"mine.yaml:5: modes\[1\].*already"),
+        (GOOD.replace("[64b, var2-imix]", "[]"), "mine.yaml:5: modes.*no mode"),
+        (GOOD.replace("[bidir, uni]", "[both]"), r"mine.yaml:6: directions\[0\].*uni, bidir"),
+        (GOOD.replace("modes: [64b, var2-imix]\n", ""), "'modes' is missing"),
         (f"{TCP}modes: [var2-64b]\n", "var2-64b is no mode of method: tcp: name modes such as reverse-ipv4"),
         (TCP, "'modes' is missing: name those of the suite, or of raspberry-pi"),
         (f"{TCP}modes: [forward-ipv4]\ndirections: [uni]\n", "directions: does not fit method: tcp"),
-        ("duts: [lab-linux]\nmodes: [imix]\ndirections: [uni]\ntcp: {time: 9s}\n", "tcp: does not fit method: ramp"),
-        ("duts: [lab-linux]\nmodes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
-        ("duts: [lab-linux]\nmodes: [var2-64b]\n", "'directions' is missing"),
+        (f"{LAB}modes: [imix]\ndirections: [uni]\ntcp: {{time: 9s}}\n", "tcp: does not fit method: ramp"),
+        (f"{LAB}modes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
+        (f"{LAB}modes: [var2-64b]\n", "'directions' is missing"),
         (f"{TCP}modes: [forward-ipv7]\n", "unknown mode 'forward-ipv7': one of TCP is forward, reverse or bidir, "),
+        (GOOD + "method: saturate\n", "method.*ramp, search, mlrsearch"),
     ],
 )
-def test_what_does_not_fit_the_method_is_refused(text: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    assert text != GOOD
+    with pytest.raises(ConfigError, match=words):
         suite_of(tmp_path, text)
-    assert words in str(caught.value)
 
 
 def test_the_forty_tests_of_the_article() -> None:
@@ -99,12 +89,6 @@ def test_the_forty_tests_of_the_article() -> None:
     assert len(suite.cells) == len(set(map(str, suite.cells))) == 40
     assert suite.modes == tuple(mode.name for mode in MODES)
     assert [len(group) for group in sessions(suite.cells)] == [8] * 5
-
-
-def test_a_suite_is_measured_by_a_strategy_that_seeks_a_knee_and_no_other(tmp_path: Path) -> None:
-    assert {cell.kind for cell in suite_of(tmp_path, GOOD + "method: search\n").cells} == {"search"}
-    with pytest.raises(ConfigError, match=r"method.*ramp, search, mlrsearch"):
-        suite_of(tmp_path, GOOD + "method: saturate\n")
 
 
 def test_a_suites_own_duts_variants_and_time_give_way() -> None:
