@@ -24,7 +24,7 @@ from ..report.tcp.live import TcpLive
 from ..report.tcp.text import format_brief_tcp, format_tcp, headline, sheets_of_run
 from ..report.words import banners_of, state_words, text_of
 from ..results.loads import figures_of
-from .output import exit_code, note, save_picture, say_unless, warn
+from .output import exit_code, note, save_picture, say_unless, warn, write
 
 if TYPE_CHECKING:
     from ..session.keep import Measured, Output
@@ -139,10 +139,7 @@ def draw_run(run: Run, path: Path) -> Path:
 
 def write_picture(path: Path, data: bytes) -> Path:
     """Write a picture and return its path; StoreError where it cannot be written."""
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}", "name a place that can be written") from error
+    write(str(path), data, aside=True)
     return path
 
 
