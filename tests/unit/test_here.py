@@ -34,7 +34,7 @@ def lines() -> dict[str, str]:
     """The rest of each line by its first word; the whole is what fits ten lines of a small terminal."""
     code, out, err = run()
     assert (code, err) == (0, "") and out.count("\n") <= 10 and max(map(len, out.splitlines())) <= 80
-    return {line[:10].strip(): line[10:] for line in out.replace("\n" + " " * 10, " ").splitlines()}
+    return {line[:10].strip(): line[10:] for line in out.replace("\n  ", " ").splitlines()}
 
 
 def begin_night(suite: str = "mini", **changes: Any) -> None:

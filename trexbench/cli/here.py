@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import socket
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..core.history.night import Night
 from ..core.history.rows import RunRow
 from ..lab import all_status
 from ..report.clean import clean
-from ..report.room import room_of
+from ..report.room import room_of, wrapped
 from ..report.words import format_whole, status_words
 from ..results.nights import find_nights
 from ..review.find import all_rows
@@ -29,7 +28,6 @@ PORTS = {4501: "RPC", 4500: "events"}
 """Default ports of a TRex server, and their uses."""
 _CONNECT_S = 0.2
 _NAMES = 4
-_NO_BREAK = "\u00a0"
 
 
 def show_here() -> None:
@@ -38,26 +36,15 @@ def show_here() -> None:
     nights = find_nights(RESULTS, _say_nothing, newest=1)
     night = nights[0][1] if nights else None
     under_way = night is not None and night.finished is None and is_under_way(night.suite, RESULTS)
-    for name, text in _lines(rows, night, under_way):
-        click.echo(_filled(name, clean(text)))
-    whole = [command.replace(" ", _NO_BREAK) for command in (*_next(bool(rows), night, under_way), "trexbench --help")]
-    click.echo(_filled("next", ", ".join(whole), break_long_words=False).replace(_NO_BREAK, " "))
+    commands = [*_next(bool(rows), night, under_way), "trexbench --help"]
+    whole = ", ".join(command.replace(" ", "\u00a0") for command in commands)  # each stands on one line
+    lines = [*((name, clean(text)) for name, text in _lines(rows, night, under_way)), ("next", whole)]
+    room = min(80, room_of(sys.stdout) or 80)
+    click.echo("\n".join(wrapped([f"{name:<10}{text}" for name, text in lines], room)))
 
 
 def _say_nothing(_: str) -> None:
     """Leave damaged files to the verbs that are about them."""
-
-
-def _filled(name: str, text: str, break_long_words: bool = True) -> str:
-    """Wrap the text to at most 80 columns, with the name before its first line."""
-    return textwrap.fill(
-        text,
-        min(80, room_of(sys.stdout) or 80),
-        initial_indent=f"{name:<10}",
-        subsequent_indent=" " * 10,
-        break_long_words=break_long_words,
-        break_on_hyphens=False,
-    )
 
 
 def _lines(rows: list[RunRow], night: Night | None, under_way: bool) -> Iterator[tuple[str, str]]:
