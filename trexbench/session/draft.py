@@ -16,8 +16,6 @@ from ..lock import run_dir
 from ..transport import Transport, open_transport
 from ..transport.words import shown
 
-_SPEED_WORDS = {100: "100mbit", 1000: "1gbit", 2500: "2.5gbit"}
-
 
 def ask_dut(draft: Draft, timeout_s: float = 20.0) -> Draft:
     """Fill in the DUT's interfaces, and the queues of those without an address; DutError if it cannot be asked."""
@@ -54,7 +52,7 @@ def ask_tester(draft: Draft, endpoint: ServerAddress, ports: Sequence[int], trex
     facts = describe(endpoint, trex_dir)
     chosen = [port for port in ports if port in facts.ports]
     slowest = round(min(map(facts.speed_bps, chosen), default=0) / 1e6)
-    speed = _SPEED_WORDS.get(slowest, f"{slowest / 1000:g}gbit") if slowest else None
+    speed = f"{slowest / 1000:g}gbit" if slowest else None
     macs = {port: mac for port, mac in facts.macs.items() if port in chosen}
     return replace(draft, macs=macs, speed=draft.speed or speed)
 
