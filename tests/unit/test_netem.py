@@ -23,7 +23,7 @@ from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.linux.wan import deviations, parse_qdiscs, parts
 from trexbench.host.linux import parse_qdisc_drops
 from trexbench.session.dut import ConnectedDut
-from trexbench.session.wan import carrier_of, netem_line, require_wan
+from trexbench.session.wan import carrier_of, made_by, netem_line, require_wan
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "dut_configs"
@@ -113,7 +113,7 @@ def test_it_is_there_inside_the_block_and_journalled(box: TcBox, tmp_path: Path,
     host = connected(box, tmp_path)
     with netem_line(host, ("d0", "d1"), parse_wan(text)) as line:
         assert [len(there) for there in kinds(box)] == [len(argvs(text))] * 2
-        assert line.by == argvs(text)[0].partition(" handle 7b0: ")[2].split()[0]
+        assert made_by(line) == argvs(text)[0].partition(" handle 7b0: ")[2].split()[0]
         changes = [(one.change.what, one.change.was) for one in host.journal.entries()]
         assert changes == [("WAN on d0", "noqueue"), ("WAN on d1", "noqueue")]
     assert kinds(box) == [["noqueue"]] * 2 and not host.journal.entries()

@@ -18,6 +18,7 @@ from ..core.protocols import Clock
 from ..core.result import RunResult
 from ..core.strategy.base import Strategy
 from ..core.tcp.path import TrafficPath
+from ..core.tcp.wan import Wan
 from ..core.verdict.parts import RunWarning
 from ..dut import Attestation
 from ..lab import RunningLab
@@ -26,7 +27,7 @@ from ..signals import uninterrupted
 from .keep import Begun, Measured, Output, Underway, carry_out, envelope_of
 from .loop import Interrupted, Outcome, Watch, run
 from .request import Request, build_plan
-from .wan import NetemLine
+from .wan import made_by
 from .watch import Observed, Watcher
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Session:
     """Reads the lab's conditions."""
     calibration: Calibration | None = None
     """Rates that the tester carries without a DUT, if they were measured."""
-    line: NetemLine | None = None
+    line: Wan | None = None
     """The WAN in the path, if any."""
     read_back: Callable[[], Attestation] | None = None
     """Reads the DUT again after each run; None if its settings stay by themselves."""
@@ -187,7 +188,7 @@ def _begin(request: Request, session: Session, profiles: Mapping[int, Profile], 
         plan=plan,
         profiles={direction: profiles[direction.tx].to_dict() for direction in plan.directions},
         generator=facts | {"lab": dict(lab.placement) if lab else None},
-        over=TrafficPath(request.dut.wan, session.line.by) if session.line is not None else None,
+        over=TrafficPath(session.line, made_by(session.line)) if session.line is not None else None,
         samples=(),
     )
 
@@ -202,6 +203,6 @@ def _doubts(request: Request, session: Session) -> list[RunWarning]:
     ignored = dict.fromkeys((*(request.wished.ignored or ()), *(request.dut.plan.ignored or ())))
     warnings += [RunWarning("dut", text) for text in (*attestation.doubts, *ignored)]
     if session.line is not None:
-        text = f"a WAN of {request.dut.wan}, by {session.line.by}, is in the path: what it drops counts as lost"
+        text = f"a WAN of {session.line}, by {made_by(session.line)}, is in the path: what it drops counts as lost"
         warnings.append(RunWarning("wan", text))
     return warnings

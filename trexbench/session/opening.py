@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import ConfigError
 from ..core.protocols import Clock
+from ..core.tcp.wan import Wan
 from ..dut import Attestation, Wanted, not_attested
 from ..dut.apply import apply_and_verify, summary
 from ..generator.trex.connect import connect
@@ -24,7 +25,7 @@ from .measure import Session
 from .process import RunClock, signals_as_exceptions
 from .request import Request, expected_s
 from .testers import load, name_of_tester
-from .wan import NetemLine, open_line, require_wan
+from .wan import open_line, require_wan
 from .watch import Observed
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _configure(
     lab: RunningLab | None,
     stack: ExitStack,
     say: Callable[[str], None],
-) -> tuple[Attestation, ConnectedDut | None, NetemLine | None]:
+) -> tuple[Attestation, ConnectedDut | None, Wan | None]:
     """Configure the DUT and read it back; return that with the connection to it and the WAN behind it, if any."""
     if request.sim:
         return not_attested(request.dut, "--sim: a twin forwards, no DUT was configured"), None, None

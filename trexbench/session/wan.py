@@ -104,7 +104,7 @@ def wan_host_wanted(config: DutConfig) -> Wanted | None:
 
 
 @contextmanager
-def open_line(config: DutConfig, dut: ConnectedDut, doing: str, packets: bool = False) -> Iterator[NetemLine | None]:
+def open_line(config: DutConfig, dut: ConnectedDut, doing: str, packets: bool = False) -> Iterator[Wan | None]:
     """Make the config's line, if it has one, until the end of the block.
 
     It is on the WAN host, which is opened and locked, or else on this DUT. packets: see carrier_of.
@@ -125,16 +125,8 @@ def open_line(config: DutConfig, dut: ConnectedDut, doing: str, packets: bool = 
             yield line
 
 
-@dataclass(frozen=True)
-class NetemLine:
-    """A line that is there. by: as made_by returns it."""
-
-    wan: Wan
-    by: str
-
-
 @contextmanager
-def netem_line(host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> Iterator[NetemLine]:
+def netem_line(host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> Iterator[Wan]:
     """Make a line by qdiscs on these interfaces, each for the direction that leaves by it, until the end of the block.
 
     A line that a killed run has left is removed first. DutError for an interface whose root qdisc somebody else has
@@ -152,7 +144,7 @@ def netem_line(host: ConnectedDut, interfaces: Sequence[str], wan: Wan) -> Itera
             if interface not in links:
                 raise DutError(f"interface {interface} is not on {host.transport.place}", "correct the config")
             _make(host.transport, made, interface, int(links[interface]["mtu"] or 0), wan)
-        yield NetemLine(wan, made_by(wan))
+        yield wan
 
 
 def _make(transport: Transport, made: Temporary, interface: str, mtu: int, wan: Wan) -> None:

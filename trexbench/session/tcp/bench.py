@@ -19,6 +19,7 @@ from ...host.ping import ping_argv, ping_limit_s, read_ping
 from ...signals import uninterrupted
 from ..process import RunClock
 from ..temporary import Buffers
+from ..wan import made_by
 from ..watch import Observed
 from .hosts import Endpoints, open_endpoints
 from .proof import prove_bypass, prove_path
@@ -76,7 +77,7 @@ class HostsBench:
         if hosts.sit:
             setup = replace(setup, tunnel="6in4", tunnel_by=hosts.sit)
         if hosts.line is not None:
-            setup = replace(setup, wan=hosts.line.wan, wan_by=hosts.line.by)
+            setup = replace(setup, wan=hosts.line, wan_by=made_by(hosts.line))
         if (opened := hosts.opened) is not None:
             setup = replace(setup, tunnel=opened.tunnel.kind, tunnel_by=opened.by)
             setup = replace(setup, tunnel_between=opened.tunnel.between, tunnel_mtu=opened.mtu)
@@ -103,7 +104,7 @@ class HostsBench:
                 text = f"the {host}'s configuration was neither applied nor read back ({attestation.reason})"
                 warnings.append(RunWarning("not-attested", text))
         if hosts.line is not None and not self._tries_line:
-            text = f"the WAN of {hosts.line.wan} was not tried: all ways from client to server lead through the tunnel"
+            text = f"the WAN of {hosts.line} was not tried: all ways from client to server lead through the tunnel"
             warnings.append(RunWarning("wan-untried", text))
         return tuple(warnings)
 

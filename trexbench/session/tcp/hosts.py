@@ -11,6 +11,7 @@ from typing import Any
 from ...config.endpoints import EndpointConfig
 from ...config.model import DutConfig
 from ...core.tcp.tunnel import DUT_SERVER, NOT_READ, SIT
+from ...core.tcp.wan import Wan
 from ...dut import Attestation, Change, Wanted, not_attested
 from ...dut.apply import Reverted, apply, revert, summary
 from ...dut.journal import FileJournal, journal_dir
@@ -18,7 +19,7 @@ from ...dut.tcp_hosts import endpoint_wanted, router_wanted
 from ...endpoint import EndpointHost
 from ...lab import Lab, LabSpec, RunningLab
 from ..dut import ConnectedDut, connect_dut
-from ..wan import NetemLine, open_line, require_wan, wan_host_wanted
+from ..wan import made_by, open_line, require_wan, wan_host_wanted
 from .tunnels import OpenTunnel, Pppoe, dialled, tunnelled
 
 
@@ -52,7 +53,7 @@ class Endpoints:
     """Tunnel that programs hold open; its ends have their inner addresses then."""
     outside: Endpoints | None = None
     """These endpoints without that tunnel."""
-    line: NetemLine | None = None
+    line: Wan | None = None
     """The WAN."""
 
     @property
@@ -116,7 +117,7 @@ def open_endpoints(
         pppoe = stack.enter_context(dialled(config, server.transport, dut.transport, cpus, say))
         line = stack.enter_context(open_line(config, dut, doing))
         if line is not None:
-            say(f"WAN: {line.wan}, by {line.by}")
+            say(f"WAN: {line}, by {made_by(line)}")
         hosts = {"client": client.transport, "server": server.transport, "dut": dut.transport}
         tunnel = stack.enter_context(tunnelled(config, hosts, {**cpus, "client": client.cpus}, dut, say))
         runs_linux = config.driver == "linux"
