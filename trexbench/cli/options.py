@@ -187,9 +187,9 @@ CONFIGS, RX_QUEUES, PREFIX, TREX_DIR = (_TARGET[name] for name in ("configs_dir"
 TUNABLES_OPTION = click_options(Case)["tunables"]
 
 
-def formats(*names: str, short: bool = True) -> Callable[[F], F]:
+def formats(*names: str) -> Callable[[F], F]:
     """Pass a verb the chosen OutputForm as ``form``; the first name is the default."""
-    return gathered("form", lambda **values: choose(names, values, "html" not in names), *form_options(names, short))
+    return gathered("form", lambda **values: choose(names, values, "html" not in names), *form_options(names))
 
 
 def _be_verbose(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:

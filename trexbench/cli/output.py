@@ -202,13 +202,13 @@ class OutputForm:
         self.write(lambda out: "\n".join(wrapped([*lines], room_of(out))), values, lambda: sheets)
 
 
-def form_options(names: Sequence[str], short: bool = True) -> list[Callable[[Any], Any]]:
-    """Return options for these forms, the first of which is the default. short: also --json and the like."""
+def form_options(names: Sequence[str]) -> list[Callable[[Any], Any]]:
+    """Return options for these forms, the first of which is the default; also --json and the like."""
     place: dict[str, Any] = {"cls": Option, "heading": Heading.OUTPUT}
     own = [
         click.option(f"--{name}", f"as_{name}", is_flag=True, hidden=True, help=text, **place)
         for name, text in _SHORT.items()
-        if short and name in names
+        if name in names
     ]
     words = f"Output form: {', '.join(names)}. Default: by the ending of -o, else {names[0]}."
     return [

@@ -19,8 +19,6 @@ from .verbs import removed, verb
 if TYPE_CHECKING:
     from ..report.page.report import Report
 
-ONE_FORM = "a report is written in one form at a time"
-
 
 @verb(
     epilog="\b\nExamples:\n  trexbench report\n"
@@ -42,9 +40,8 @@ ONE_FORM = "a report is written in one form at a time"
 @click.option("--since", type=DATE, help="Only this night and later ones, as 2026-11-21.")
 @click.option("--night", type=DATE, help="Night to show in the table. Default: the latest.")
 @ONLY
-@formats("html", "md", "json", "csv", short=False)
-@removed("--markdown", ONE_FORM, "use --format md -o FILE")
-@removed("--csv", ONE_FORM, "use --format csv -o DIRECTORY")
+@formats("html", "md", "json", "csv")
+@removed("--markdown", "a report is written in one form at a time", "use --format md -o FILE")
 @click.option(
     "--watch",
     "served",
