@@ -142,7 +142,7 @@ def calibrate(
     config = without_dut(base, ports or ())
     config = replace(config, speed_bps=speed or config.speed_bps)
     wished = PlanDefaults(ramp_s=ramp_duration, hold_s=2.0, confirm_s=0.0, latency_s=latency)
-    output = output_of(shown.results, shown.quiet, setup.speedup or 100.0)
+    output = output_of(shown.results, shown.quiet, setup.pace)
     done, made = calibrate_tester(config, modes, wished, setup, output)
     if made is not None:
         heads = ":mode; ::direction; carried [pps]; :limit; sent [pps]^1; rate error [share]^2; latency floor [us]"
