@@ -216,6 +216,14 @@ def test_every_option_has_a_text_for_help_and_every_text_an_option(room: ModuleT
     assert len(tables) >= 2
 
 
+def test_paths_may_be_paths_or_text() -> None:
+    duts = ROOT / "dut_configs"
+    quick = {"sim": True, "speedup": 1e5, "warmup_duration": 2, "hold": 4, "rate": "1%"}
+    by_file = trexbench.saturate(duts / "netgate-vpp.yaml", "64b", **quick)
+    by_name = trexbench.saturate("netgate-vpp", "64b", configs_dir=str(duts), **quick)
+    assert by_file.dut["name"] == by_name.dut["name"] == "netgate-vpp"
+
+
 def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
     with pytest.raises(trexbench.ConfigError, match="unknown DUT 'nope'"):
         trexbench.ramp("nope", "64b")
@@ -230,6 +238,8 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
     for odd in ("2", 2.5, True):
         with pytest.raises(trexbench.ConfigError, match=rf"--streams of '?{odd}'?: take a whole number"):
             trexbench.tcp("lab-linux", **{**TCP_QUICK, "streams": odd})
+    with pytest.raises(trexbench.ConfigError, match="--dut of 5: take text"):
+        trexbench.ramp(5, "64b", sim=True)  # type: ignore[arg-type]
     with pytest.raises(trexbench.ConfigError, match="no rate is named: name at least one with --rates"):
         trexbench.efficiency("netgate-vpp", rates=(), sim=True)
     with pytest.raises(trexbench.ConfigError, match="--speedup means nothing without --sim"):

@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from inspect import cleandoc, get_annotations, signature
 from numbers import Integral, Real
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_type_hints
 
@@ -29,7 +30,17 @@ SPEEDUP, NIGHT_SPEEDUP = 100.0, 10_000.0
 """Default simulated seconds per real second of a run, and of a night's runs."""
 _PREFIX = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
-_NUMBERS: Mapping[Any, Any] = {int: Integral, int | None: Integral, float: Real, float | None: Real}
+_PLAIN: Mapping[Any, tuple[Any, str]] = {
+    made: (accepted, words)
+    for type_, accepted, words in (
+        (int, Integral, "take a whole number"),
+        (float, Real, "take a number"),
+        (str, str, "take text"),
+        (bool, bool, "take True or False"),
+    )
+    for made in (type_, type_ | None)
+}
+"""Type of a field -> what Python may give for it, and the remedy where something else is given."""
 """Types of fields whose values are numbers, of whichever kind."""
 _HELP = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 """A line of a docstring that is a field's help, with the indented lines that continue it."""
@@ -133,6 +144,8 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
     bound.apply_defaults()
     for name, (_, kind, form, type_, default, _) in declared(made).items():
         value = bound.arguments[name]
+        if isinstance(value, PathLike):
+            value = fspath(value)
         if value is None and default is not MISSING:
             value = default
         if isinstance(kind, Written):
@@ -143,14 +156,14 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
             value = str(value)
             if value not in kind:
                 raise ConfigError(f"unknown --{name} {shown(value)}", f"name {', '.join(kind[:-1])} or {kind[-1]}")
-        elif value is not None and type_ in _NUMBERS and not _is_number(value, _NUMBERS[type_]):
-            raise ConfigError(f"--{name} of {shown(value)}", f"take a {'whole ' * (_NUMBERS[type_] is Integral)}number")
+        elif value is not None and type_ == Path | None:
+            value = Path(value)
+        elif value is not None and type_ in _PLAIN:
+            accepted, remedy = _PLAIN[type_]
+            if not isinstance(value, accepted) or (isinstance(value, bool) and accepted is not bool):
+                raise ConfigError(f"--{name} of {shown(value)}", remedy)
         bound.arguments[name] = value
     return made(*bound.args, **bound.kwargs)
-
-
-def _is_number(value: Any, kind: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def of_options(cls: Callable[..., T], options: Any, names: Mapping[str, str] | None = None, **more: Any) -> T:
