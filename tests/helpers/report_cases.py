@@ -26,8 +26,6 @@ from trexbench.core.tcp.result import TcpResult
 from trexbench.report.events import events_of_judgement, first_sentence
 from trexbench.report.page.html import render
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import TrendChange
-from trexbench.review.report import changes_of
 
 HOSTILE = "<script>window.canary=1</script>\"'><img src=x onerror=canary=1></script><!--\0\u2028{{7*7}}$x$%{x}|`"
 
@@ -55,14 +53,13 @@ def make_row(dut: str = "vpp", mode: str = "64b", at: str = "2026-11-20", **chan
 def make_change(
     cell: Cell,
     at: str,
-    text: str = "slower",
     before: float = 5e6,
     after: float = 4e6,
     metric: Metric = RATE,
     **more: Any,
-) -> TrendChange:
+) -> Finding:
     """A change that was found in a cell's history, for the worse unless the levels say otherwise."""
-    return TrendChange(Finding(cell, metric, Kind.REGRESSION, 1, before=before, after=after, **more), at, text)
+    return Finding(cell, metric, Kind.REGRESSION, 1, since=at[:10], before=before, after=after, **more)
 
 
 def make_record(row: RunRow, error: str | None = None, state: CellState | None = None) -> CellRecord:
@@ -135,7 +132,7 @@ def judged_report(rows: Sequence[RunRow], nights: Sequence[Night] = (), **change
         "nights": nights,
         "table": nights[-1] if nights else None,
         "groups": groups,
-        "changes": [one for group in groups for finding in group.findings for one in changes_of(finding, rows)],
+        "changes": [one for group in groups for finding in group.findings for one in finding.steps],
         "usual": judgement.usual,
         "judged": first_sentence(judgement),
         "events": events_of_judgement(judgement),

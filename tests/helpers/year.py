@@ -15,12 +15,12 @@ from report_cases import make_change
 from runs import World, make_plan, make_result
 
 from trexbench.core.history.cell import Cell
+from trexbench.core.history.finding import Finding
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night
 from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.result import RunResult
 from trexbench.report.page.overlay import choose_older
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import TrendChange
 from trexbench.results.store import RunWriter
 from trexbench.review.report import load_latest, load_older
 
@@ -98,22 +98,21 @@ def make_nights(rows: list[RunRow], rng: random.Random) -> list[Night]:
     return nights
 
 
-def find_steps(rows: list[RunRow]) -> list[TrendChange]:
+def find_steps(rows: list[RunRow]) -> list[Finding]:
     """Stands for the search for changes: one for the first cell."""
     cell = rows[0].cell
     runs = [row for row in rows if row.cell == cell]
     at = runs[2 * len(runs) // 3]
-    text = f"{cell}: maximum rate 1.2 % lower since {at.night}"
     before, after = (one.get("total_pps") or 0.0 for one in (runs[0], at))
-    return [make_change(cell, at.started, text, before, after)]
+    return [make_change(cell, at.started, before, after)]
 
 
-def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes: list[TrendChange]) -> list[RunRow]:
+def write_older(results: Path, rows: list[RunRow], latest: list[RunRow], changes: list[Finding]) -> list[RunRow]:
     """Give older nights that the report will ask for documents, copies of their cell's latest; return all rows."""
     written = {}
     for row in latest:
         history = [one for one in rows if one.cell == row.cell]
-        for one in choose_older(row, history, [change for change in changes if change.finding.cell == row.cell]):
+        for one in choose_older(row, history, [change for change in changes if change.cell == row.cell]):
             written[one.row.path] = copy_run(results, row, one.night).path
     return [replace(row, path=written.get(row.path, row.path)) for row in rows]
 

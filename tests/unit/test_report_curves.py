@@ -18,7 +18,7 @@ from test_stream_losses import run as counted_run
 
 from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.finding import Finding, Kind
+from trexbench.core.history.finding import Finding
 from trexbench.core.history.night import CellState
 from trexbench.core.history.rows import RATE, RunRow, row_of
 from trexbench.core.load.sample import Sample
@@ -36,16 +36,16 @@ from trexbench.report.page.overlay import (
     with_figures,
 )
 from trexbench.report.page.report import Report
-from trexbench.report.page.trends import TrendChange, find_trends, instant_of
+from trexbench.report.page.trends import find_trends, instant_of
 from trexbench.results.document import seal
 from trexbench.results.store import RunWriter, load_run
-from trexbench.review.report import changes_of, collect
+from trexbench.review.report import collect
 
 CELL = Cell("vpp", "64b", True, None)
 YEAR = [f"{year}-{month:02}-{day:02}" for year, month in ((2025, 11), (2026, 10), (2026, 11)) for day in range(1, 21)]
 
 
-def chosen_of(rows: list[RunRow], *changes: TrendChange) -> list[tuple[str, str]]:
+def chosen_of(rows: list[RunRow], *changes: Finding) -> list[tuple[str, str]]:
     return [(one.night, " ".join(one.why)) for one in choose_older(rows[-1], rows, changes)]
 
 
@@ -77,15 +77,6 @@ def test_the_last_run_of_a_night_counts_and_a_nightless_one_only_among_its_like(
     assert [one.row.path for one in choose_older(rows[-1], rows, ())] == ["3"]
     alone = make_row(night=None)
     assert [one.row for one in choose_older(alone, [*twice, by_hand, alone], ())] == [by_hand]
-
-
-def test_a_change_stands_at_its_first_run_that_ended() -> None:
-    nights = [make_row(at=f"2026-11-{day}", started=f"2026-11-{day + 1}T00:30:00Z") for day in range(15, 21)]
-    cut = replace(nights[3], started="2026-11-19T00:10:00Z", status="incomplete", path="cut")
-    finding = Finding(nights[0].cell, RATE, Kind.REGRESSION, nights=3, since="2026-11-18", before=5e6, after=4e6)
-    (change,) = changes_of(finding, [*nights[:3], cut, *nights[3:]])
-    assert change.at == nights[3].started
-    assert ("2026-11-17", "change") in chosen_of(nights, change)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +266,7 @@ def test_a_trend_has_every_run_and_every_night_without_one() -> None:
         make_night(make_record(lost, "no route to host"), at="2026-11-19"),
         make_night(make_record(cut, state=CellState.WAITING), at="2026-11-22", error="the tester was off"),
     ]
-    change = make_change(rows[0].cell, rows[1].started, "better", 5e6, 6e6)
+    change = make_change(rows[0].cell, rows[1].started, 5e6, 6e6)
     (trend,) = find_trends([*rows, cut], nights, [change])
     assert [row.night for row in trend.runs] == ["2026-11-17", "2026-11-18", "2026-11-20"]
     assert [(at[:10], why) for at, why in trend.failed] == [

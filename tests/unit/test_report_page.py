@@ -77,7 +77,7 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
         "table": table,
         "runs": {row.cell: make_run(row.cell) for row in rows[:2]},
         "older": {first: (older,)},
-        "changes": [make_change(first, rows[2].started, f"{name} slower", 6e6, 5e6, explanation=(name,))],
+        "changes": [make_change(first, rows[2].started, 6e6, 5e6, explanation=(name,))],
         "groups": groups,
         "problems": [(name, f"{name}: not JSON")],
         "title": name,

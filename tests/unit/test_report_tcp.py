@@ -143,8 +143,8 @@ def test_what_casts_doubt_on_a_run_of_tcp_is_told_once() -> None:
 def test_a_change_of_tcp_chooses_its_way_and_figure_and_leaves_packets_alone() -> None:
     report = make_tcp_report(make_tcp_result(BUSY, [Leg(Way.FORWARD), Leg(Way.REVERSE)], setup=LINE))
     _, reverse = report.rows
-    slower = make_change(reverse.cell, reverse.started, "", 5e8, 4e8, TCP_RATE, since="2026-11-20")
-    packets, groups = make_row(), groups_of(Judgement((slower.finding,), 1))
+    slower = make_change(reverse.cell, "2026-11-20", 5e8, 4e8, TCP_RATE)
+    packets, groups = make_row(), groups_of(Judgement((slower,), 1))
     about = {"changes": [slower], "groups": groups, "events": events_of(groups, (), "2026-11-20")}
     page = Elements(replace(report, rows=[packets, *report.rows], runs={packets.cell: make_run(packets.cell)}, **about))
     shown = [a["data-show"] for _, a in page.found if "data-show" in a]

@@ -10,27 +10,28 @@ import pytest
 from nights import VPP, changed, date, make_row, make_rows, noisy
 from report_cases import figures, lines_of, make_change, make_night, make_record
 
+from trexbench.core.history.finding import Finding
 from trexbench.core.history.levels import Usual
 from trexbench.core.history.regression import judge_rows
 from trexbench.core.history.rows import METRICS, Metric, RunRow
+from trexbench.core.history.series import night_of
 from trexbench.core.history.testers import FigureRatio
 from trexbench.report.page.cards import EDGE, HEIGHT, THINNEST, draw_trend
 from trexbench.report.page.html import page_data
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets_nights import trend_sheet
-from trexbench.report.page.trends import Trend, TrendChange, find_trends
+from trexbench.report.page.trends import Trend, find_trends
 from trexbench.report.words import NONE
-from trexbench.review.report import changes_of
 
 RATE, POWER = METRICS["total_pps"], METRICS["power_w"]
 CALIBRATED = FigureRatio(str(VPP.load), RATE.column, VPP.dut, "t2", "t1", 1.1, 0.0, 5, "2026-01-01")
 
 
-def slower_at(row: RunRow, before: float, after: float, metric: Metric = RATE) -> TrendChange:
-    return make_change(row.cell, row.started, "slower", before, after, metric)
+def slower_at(row: RunRow, before: float, after: float, metric: Metric = RATE) -> Finding:
+    return make_change(row.cell, night_of(row), before, after, metric)
 
 
-def trend_of(rows: Sequence[RunRow], *changes: TrendChange, usual: Usual | None = None) -> Trend:
+def trend_of(rows: Sequence[RunRow], *changes: Finding, usual: Usual | None = None) -> Trend:
     (trend,) = find_trends(rows, [], changes, {(rows[0].cell, RATE.name): usual} if usual else {})
     return trend
 
@@ -87,7 +88,7 @@ def test_bounds_failures_and_runs_by_hand_have_their_places() -> None:
 def test_a_trend_has_its_levels_their_noise_and_changes_with_a_sign_and_a_word() -> None:
     rows = make_rows([*noisy(9), *noisy(3, 4e6), *noisy(3)])
     (recovery,) = judge_rows(rows).findings
-    data = page_data(Report(rows, changes=changes_of(recovery, rows)), ())
+    data = page_data(Report(rows, changes=recovery.steps), ())
     (line,) = lines_of(data, "trends", RATE.name)
     assert [(one["x"], one["words"], one["colour"]) for one in line["marks"]] == [
         (9, "\u25bc -19.7 %, ended", "--soft"),
@@ -127,7 +128,7 @@ def by_testers(values: Sequence[float], own: int, slow: float = 1.0) -> list[Run
 
 def report_of(rows: list[RunRow], *ratios: FigureRatio) -> Report:
     judged = judge_rows(rows, ratios=ratios)
-    changes = [change for finding in judged.regressions for change in changes_of(finding, rows)]
+    changes = judged.regressions
     return Report(rows, changes=changes, usual=judged.usual, ratios=ratios)
 
 
@@ -141,7 +142,7 @@ def test_runs_of_a_calibrated_tester_are_drawn_as_they_are_judged() -> None:
     ], rel=1e-5)  # fmt: skip
     factor, level = line["scales"]["own"]
     assert [factor * one["y"] + level for one in line["levels"]] == pytest.approx(
-        [mark.finding.before / 1e6, mark.finding.after / 1e6], rel=1e-5
+        [mark.before / 1e6, mark.after / 1e6], rel=1e-5
     )
     row = next(row for row in trend_sheet(report).lines if row.items[1].text == RATE.name)
     assert row.items[6].text == "33" and row.items[5].text != NONE, "the table has the noise of the same runs"
@@ -158,13 +159,6 @@ def test_another_testers_regression_is_marked_and_sets_no_level(own: int, ratios
     assert (one["begin"], one["end"]) == (line["x"][0], line["x"][-1]) and len(line["x"]) == own
     factor, level = line["scales"]["own"]
     assert factor * one["y"] + level == pytest.approx(4.95, rel=0.01)
-
-
-def test_a_change_is_marked_in_its_night_even_if_runs_of_two_nights_began_in_one_second() -> None:
-    """A simulated night may take less than a second."""
-    rows = [changed(row, started="2026-03-01T00:00:00Z") for row in make_rows([*noisy(9), *noisy(3, 4e6)])]
-    change = make_change(rows[9].cell, rows[9].started, since=date(9))
-    assert trend_of(rows, change).instant_of_change(change) == date(9)
 
 
 def test_a_level_of_no_length_is_not_drawn() -> None:

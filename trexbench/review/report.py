@@ -12,7 +12,7 @@ from ..core.errors import StoreError
 from ..core.history.causes import groups_of
 from ..core.history.cell import Cell, is_chosen
 from ..core.history.compare import differing_facts
-from ..core.history.finding import Finding, Kind
+from ..core.history.finding import Finding
 from ..core.history.night import Night
 from ..core.history.regression import judge_rows
 from ..core.history.rows import RunRow, cells_of
@@ -21,12 +21,10 @@ from ..core.result import RunResult
 from ..core.run import Run
 from ..core.tcp.result import TcpResult
 from ..report.events import events_of_judgement, first_sentence
-from ..report.groups import finding_line
 from ..report.page.html import render
 from ..report.page.overlay import Older, choose_older, with_figures
 from ..report.page.report import Report
 from ..report.page.templates import read_static
-from ..report.page.trends import TrendChange
 from ..results.document import naming
 from ..results.index import without_collection
 from ..results.nights import find_nights, find_pages, load_known, load_ratios
@@ -73,7 +71,7 @@ def collect(
     then = [one for one in nights if night is None or one.night <= night]
     judgement = with_differences(judge_rows(known, load_known(results), then, ratios=ratios), known, results, warn)
     groups = groups_of(judgement)
-    changes = [change for group in groups for finding in group.findings for change in changes_of(finding, rows)]
+    changes = [change for group in groups for finding in group.findings for change in finding.steps]
     nights = [one for one in nights if (one.cells or one.error) and one.night >= (since or "")]
     rows = [row for row in rows if night_of(row) >= (since or "")]
     table = _table_of(nights, night)
@@ -118,24 +116,6 @@ def _select(
     return chosen, kept
 
 
-def changes_of(finding: Finding, rows: Sequence[RunRow]) -> list[TrendChange]:
-    """Express a finding as changes in the report, each at the first complete run of its first night.
-
-    A recovery comes with the loss that it ended; a single night is no change yet.
-    """
-
-    def start(night: str) -> str:
-        return next((r.started for r in rows if night_of(r) >= night and r.complete and r.cell == finding.cell), night)
-
-    if finding.kind is Kind.SUSPICION:
-        return []
-    change, lost = TrendChange(finding, start(finding.since or ""), finding_line(finding)), finding.loss
-    if finding.kind is not Kind.RECOVERY or lost is None:
-        return [change]
-    was = replace(lost, nights=lost.length, noise=finding.noise)
-    return [TrendChange(was, start(was.since or ""), finding_line(was), ended=True), change]
-
-
 def load_library() -> str:
     """Return the plotting library's JavaScript: plotly.js's basic bundle, which is part of the package."""
     return read_static("plotly-basic.min.js")
@@ -178,7 +158,7 @@ def load_older(
     results: Path,
     rows: Sequence[RunRow],
     runs: Mapping[Cell, RunResult],
-    changes: Sequence[TrendChange],
+    changes: Sequence[Finding],
     problems: list[tuple[str, str]],
     warn: Warn,
 ) -> dict[Cell, tuple[Older, ...]]:
@@ -190,7 +170,7 @@ def load_older(
     for cell, history in cells_of(rows).items():
         latest = next((row for row in history if cell in runs and row.started == runs[cell].started), None)
         if latest is not None:
-            own = [change for change in changes if change.finding.cell == cell]
+            own = [change for change in changes if change.cell == cell]
             chosen[cell] = choose_older(latest, history, own)
     fetch_together(results, [older.row.path for some in chosen.values() for older in some if not older.unlike])
     drawn: dict[Cell, tuple[Older, ...]] = {}

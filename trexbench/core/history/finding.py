@@ -16,6 +16,8 @@ class Kind(str, Enum):
     REGRESSION = "regression"
     SUSPICION = "suspicion"
     """One night or a few, which would be a change with more like the last."""
+    ENDED = "ended"
+    """A regression that has recovered; only as the loss of a recovery."""
     OLDER = "older"
     """A regression that does not alarm, because it began before the nights that are asked for."""
     RECOVERY = "recovery"
@@ -64,6 +66,12 @@ class Finding:
     end: int = 0
     last: str | None = None
     """The last night before ``end``."""
+
+    @property
+    def steps(self) -> tuple[Finding, ...]:
+        """The changes that a trend shows: before a recovery the loss that it ended; a suspicion is none yet."""
+        lost = (self.loss,) if self.kind is Kind.RECOVERY and self.loss is not None else ()
+        return () if self.kind is Kind.SUSPICION else (*lost, self)
 
     @property
     def length(self) -> int:

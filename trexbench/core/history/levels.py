@@ -151,7 +151,8 @@ class _LevelWalk:
         self.lost += ended
         if ended:
             last = self.points[finding.start - 1].night
-            loss = replace(ended[0], after=ended[-1].after, end=finding.start, last=last)
+            end, lost = finding.start, ended[0]
+            loss = replace(lost, kind=Kind.ENDED, nights=end - lost.start, after=ended[-1].after, end=end, last=last)
             self.changes.append(replace(finding, kind=Kind.RECOVERY, before=loss.after, loss=loss))
 
     def last_loss(self, level: float, least: float) -> Finding | None:

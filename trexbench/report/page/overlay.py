@@ -10,6 +10,7 @@ from datetime import date
 from ...core.dut.cycles import Cost
 from ...core.errors import StoreError
 from ...core.history.cell import Cell
+from ...core.history.finding import Finding
 from ...core.history.rows import RunRow
 from ...core.history.series import differences, night_of
 from ...core.load.plan import Direction
@@ -23,7 +24,6 @@ from ...core.verdict.parts import DirectionResult, Limit
 from ..run.costs import known_costs
 from ..run.summary import LIMIT_WORDS
 from ..words import format_bound, format_limit
-from .trends import TrendChange
 
 MOST_POINTS = 240
 AROUND_KNEE = 12
@@ -174,7 +174,7 @@ class Older:
         return ", ".join(REASONS[key] for key in self.why)
 
 
-def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[TrendChange]) -> tuple[Older, ...]:
+def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Finding]) -> tuple[Older, ...]:
     """Choose the runs to draw beside the latest, newest first, without their figures.
 
     runs: complete ones of the cell, oldest first; changes: of the cell. The last run of a night counts; runs outside
@@ -185,8 +185,7 @@ def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Trend
     apart = {id(row): [*differences(row, latest)] for row in before}
     alike = {night_of(row): row for row in before if not apart[id(row)]}
     unlike = {night_of(row): row for row in before if apart[id(row)]}
-    at = max((change.at for change in changes), default=None)  # the newest change
-    since = None if at is None else next((night_of(row) for row in runs if row.started == at), at[:10])
+    since = max((change.since or "" for change in changes), default=None)
     chosen: dict[str, tuple[RunRow, list[str]]] = {}
     for key in REASONS:
         row = _pick(key, [*alike.values()], latest, since) or _pick(key, [*unlike.values()], latest, since)

@@ -10,15 +10,15 @@ from math import nan
 from typing import Any
 
 from ...core.history.cell import Cell
-from ...core.history.finding import Kind
+from ...core.history.finding import Finding, Kind
 from ...core.history.rows import Metric, RunRow
 from ..clean import clean
-from ..groups import change_words
+from ..groups import change_words, finding_line
 from ..palette import SMALLEST
 from ..plots import BAD, GOOD, SOFT, PlotAxis, PlotFigure, PlotLevel, PlotLine, PlotMark
 from .columns import Looks
 from .plots_packets import BAND
-from .trends import Trend, TrendChange, place_of
+from .trends import Trend, place_of
 
 STEP = 1e-5
 """Resolution of a figure, as a share of its usual level."""
@@ -145,14 +145,13 @@ def _scales(trend: Trend, metric: Metric, level: float, step: float) -> dict[str
     return {name: (float(f"{factor:.6g}"), float(f"{offset:.6g}")) for name, (factor, offset) in scales.items()}
 
 
-def _mark(trend: Trend, change: TrendChange, places: Places) -> PlotMark:
-    finding = change.finding
+def _mark(trend: Trend, finding: Finding, places: Places) -> PlotMark:
     sign, colour = ("\u25bc", BAD) if finding.worse else ("\u25b2", GOOD)
     known = " (known)" if finding.kind is Kind.KNOWN else "?" if finding.kind is Kind.SUSPICION else ""
-    ended = ", ended" if change.ended else ""
-    words = "recovered" if finding.kind is Kind.RECOVERY else f"{change_words(finding)}{known}{ended}"
-    at = places[short_instant(trend.instant_of_change(change))]
-    return PlotMark(at, f"{sign} {words}", SOFT if change.ended else colour, change.text)
+    is_ended = finding.kind is Kind.ENDED
+    words = "recovered" if finding.kind is Kind.RECOVERY else f"{change_words(finding)}{known}{', ended' * is_ended}"
+    at = places[short_instant(trend.instant_of_change(finding))]
+    return PlotMark(at, f"{sign} {words}", SOFT if is_ended else colour, finding_line(finding))
 
 
 def _levels(
@@ -161,7 +160,7 @@ def _levels(
     """Yield the levels: before the first change and after each, or of all nights. half: half the band of noise."""
     runs, changes = [at for at, row, _ in history if row is not None], trend.steps_of(metric)
     starts = [max(runs[0], places[short_instant(trend.instant_of_change(change))]) for change in changes]
-    values = [changes[0].finding.before, *(change.finding.after for change in changes)] if changes else [level]
+    values = [changes[0].before, *(change.after for change in changes)] if changes else [level]
     for (begin, end), value in zip(pairwise([runs[0], *starts, runs[-1]]), values, strict=True):
         if begin < end or runs[0] == runs[-1]:
             yield PlotLevel(begin, end, round((value - level) / step), half, bool(changes))

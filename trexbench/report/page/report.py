@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ...core.dut.cycles import Cost
 from ...core.history.causes import FindingGroup
 from ...core.history.cell import Cell, by_given_rate
-from ...core.history.finding import Finding
+from ...core.history.finding import Finding, Kind
 from ...core.history.levels import Usual
 from ...core.history.night import Night
 from ...core.history.rows import METRICS, Metric, RunRow
@@ -29,7 +29,7 @@ from .columns import Column, column_of, order_columns
 from .grid import Grid, build_cost_grid, build_grid
 from .overlay import Curve, LatencyTable, Older, find_curves, find_latency_table
 from .tcp import TcpCell, WanRun, find_tcp_cells, find_wan_runs, mode_order, mode_words
-from .trends import Trend, TrendChange, find_trends
+from .trends import Trend, find_trends
 
 _FIGURE = re.compile(r"\d[\d.,]*(?:e[+-]?\d+)?(?: [kMG](?=pps|bit))?")
 """A number with the prefix of its unit: warnings that differ only in these are the same."""
@@ -70,7 +70,7 @@ class Report:
     """Each cell's latest run of packets, which is shown in full."""
     older: Mapping[Cell, Sequence[Older]] = field(default_factory=dict)
     """Runs of earlier nights to compare the latest with, newest first."""
-    changes: Sequence[TrendChange] = ()
+    changes: Sequence[Finding] = ()
     groups: Sequence[FindingGroup] = ()
     """The changes by their likely cause."""
     usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
@@ -252,7 +252,7 @@ class Report:
     @property
     def alarming(self) -> Finding | None:
         """The first change for the worse that is not acknowledged."""
-        lasting = (change.finding for change in self.changes if not change.ended)
+        lasting = (change for change in self.changes if change.kind is not Kind.ENDED)
         return next((change for change in lasting if change.worse and change.note is None), None)
 
     @property

@@ -13,24 +13,10 @@ from ...core.history.finding import Finding
 from ...core.history.levels import Usual
 from ...core.history.night import CellState, Night
 from ...core.history.rows import METRICS, Metric, RunRow, cells_of
-from ...core.history.series import like_the_last
+from ...core.history.series import like_the_last, night_of
 from ...core.history.testers import FigureRatio, histories_of
 from ..words import status_words
 from .grid import reason_of
-
-
-@dataclass(frozen=True)
-class TrendChange:
-    """A finding at its place in the cell's history."""
-
-    finding: Finding
-    """A recovery also makes a change of the regression that it ended."""
-    at: str
-    """The first run after the change (``started``), or its night."""
-    text: str
-    """The finding in a sentence."""
-    ended: bool = False
-    """True: it has recovered since."""
 
 
 def instant_of(started: str, night: str | None) -> str:
@@ -55,7 +41,7 @@ class Trend:
     """Runs that are judged, and those by hand under the same conditions, oldest first."""
     failed: tuple[tuple[str, str], ...]
     """Places on the time axis without a figure, each with the reason."""
-    changes: tuple[TrendChange, ...]
+    changes: tuple[Finding, ...]
     levels: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
     """Last stable levels, by cell and metric."""
 
@@ -72,31 +58,31 @@ class Trend:
         """Document of a run -> place on the time axis."""
         return {row.path: place_of(row) for row in self.runs}
 
-    def instant_of_change(self, change: TrendChange) -> str:
-        since = change.finding.since
-        at = (self.instants[row.path] for row in self.runs if row.started == change.at)
-        # simulated runs of several nights may begin within one second
-        return min((place for place in at if place >= (since or "")), default=instant_of(change.at, since))
+    def instant_of_change(self, change: Finding) -> str:
+        """Place of the first run since the change on the time axis; the change's night if there is none."""
+        since = change.since or ""
+        own = () if change.elsewhere else self.instants.values()
+        return min((place for place in own if place >= since), default=since)
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
         return median(known) if known else None
 
-    def changes_of(self, metric: Metric) -> tuple[TrendChange, ...]:
+    def changes_of(self, metric: Metric) -> tuple[Finding, ...]:
         """Changes of the metric, oldest first."""
-        own = (change for change in self.changes if change.finding.metric.name == metric.name)
+        own = (change for change in self.changes if change.metric == metric)
         return tuple(sorted(own, key=self.instant_of_change))
 
-    def steps_of(self, metric: Metric) -> tuple[TrendChange, ...]:
+    def steps_of(self, metric: Metric) -> tuple[Finding, ...]:
         """Changes of the metric that the runs show."""
-        return tuple(change for change in self.changes_of(metric) if not change.finding.elsewhere)
+        return tuple(change for change in self.changes_of(metric) if not change.elsewhere)
 
     def usual(self, metric: Metric) -> Usual | None:
         """Last stable level, else that of the nights before a change; None if the metric has no figure."""
         if level := self.levels.get((self.cell, metric.name)):
             return level
-        known, changes = self.values(metric), self.steps_of(metric)
-        known = [(row, value) for row, value in known if not changes or row.started < changes[0].at] or known
+        known, since = self.values(metric), next((step.since or "" for step in self.steps_of(metric)), None)
+        known = [(row, value) for row, value in known if since is None or night_of(row) < since] or known
         nights, values = tuple(self.instants[row.path] for row, _ in known), tuple(value for _, value in known)
         return Usual(nights, values) if known else None
 
@@ -104,7 +90,7 @@ class Trend:
 def find_trends(
     rows: Sequence[RunRow],
     nights: Iterable[Night],
-    changes: Sequence[TrendChange],
+    changes: Sequence[Finding],
     levels: Mapping[tuple[Cell, str], Usual] | None = None,
     ratios: Sequence[FigureRatio] = (),
 ) -> tuple[Trend, ...]:
@@ -132,7 +118,7 @@ def find_trends(
             cell,
             _history_of(runs.get(cell, ()), ratios),
             tuple(sorted(failed.get(cell, {}).items())),
-            tuple(change for change in changes if change.finding.cell == cell),
+            tuple(change for change in changes if change.cell == cell),
             levels or {},
         )
         for cell in by_given_rate([*(row.cell for row in rows), *failed])
