@@ -55,6 +55,7 @@ def judged(*findings: object, differs: tuple[Difference, ...] = (), **more: obje
 
 DOWN = judged(missing=missing("no TRex server at trex1", "no TRex server at trex1", of=2, night="2026-11-21"))
 NOT_RUN = (MissingCell(None, "nightly", "2026-11-20", "suites/a.yaml: broken"),)
+FEW = {(Cell("young", "64b", False, None), "maximum rate"): 3}
 RESTING = frozenset({STEADY[0][0]})
 SENTENCES = [
     (judged(steady=STEADY), "All 3 cells as usual"),
@@ -97,9 +98,9 @@ SENTENCES = [
      "more is 50 % slower since 17 November; 1 more regression; 1 dearer; 1 suspected; 3 cells failed"),
     (judged(missing=missing("no link", "no link", of=16)), "2 of 16 cells failed: no link"),
     (DOWN, "Nothing was measured tonight: all 2 cells failed: no TRex server at trex1"),
-    (Judgement((found(kind=Kind.INSUFFICIENT),), 0),
+    (Judgement((), 0, few=FEW),
      "1 cell measured; too early to judge: needs 7 nights, has 3"),
-    (judged(found(kind=Kind.INSUFFICIENT), steady=STEADY),
+    (judged(few=FEW, steady=STEADY),
      "3 cells as usual; 1 cell not judged yet: needs 7 nights, has 3"),
     (judge_rows([make_row(status="incomplete")]),
      "No run has a figure yet: vpp 64b uni on 20 November: incomplete"),

@@ -54,14 +54,15 @@ def test_a_slower_cell_is_a_regression_since_its_first_slower_night() -> None:
         ([*noisy(30), *noisy(10, 4.5e6), *noisy(10, 4.75e6)], Kind.REGRESSION, 3),  # half of it is not all
         ([*noisy(30), 4e6], Kind.SUSPICION, 0),  # one bad night
         ([*noisy(30), 4e6, *noisy(1, seed=3)], None, 0),
-        (noisy(NEEDED_NIGHTS - 1), Kind.INSUFFICIENT, 4),
-        ([5e6], Kind.INSUFFICIENT, 4),
+        (noisy(NEEDED_NIGHTS - 1), None, 4),
+        ([5e6], None, 4),
     ],
 )
 def test_verdicts(values: list[float], kind: Kind | None, code: int) -> None:
     judgement = judge_rows(make_rows(values))
     assert [finding.kind for finding in judgement.findings] == ([kind] if kind else [])
     assert judgement.exit_code == code
+    assert [*judgement.few.values()] == [len(values)] * (0 < len(values) < NEEDED_NIGHTS)
 
 
 @pytest.mark.parametrize("nights", [5, 10, 20])
@@ -119,7 +120,7 @@ def test_bounds_prove_only_what_they_bound(before: Any, first: float, after: Any
 def test_other_conditions_begin_another_history(changes: dict[str, Any], words: str) -> None:
     rows = [*make_rows(noisy(30)), *(make_row(number, 4e6, **changes) for number in range(30, 33))]
     judgement = judge_rows(rows)
-    assert only(judgement, Kind.INSUFFICIENT).nights == 3
+    assert judgement.findings == () and judgement.few == {(VPP, RATE): 3}
     assert any(words in remark and date(30) in remark for remark in judgement.remarks)
 
 

@@ -28,9 +28,9 @@ SLOWER = Finding(VPP, RATE, Kind.REGRESSION, 2, "2026-11-19", "2026-11-20", **FO
 FASTER = replace(SLOWER, kind=Kind.IMPROVEMENT, after=5.3e6, explanation=())
 KNOWN = replace(SLOWER, kind=Kind.KNOWN, metric=COST, before=438.0, after=460.0, noise=1.0, note="NIC firmware")
 OLDER = replace(SLOWER, kind=Kind.OLDER)
-FEW = Finding(VPP, METRICS["latency_s"], Kind.INSUFFICIENT, 3)
+FEW = {(VPP, "latency"): 3}
 MISSING = MissingCell("netgate-vpp imix uni", "nightly", "2026-11-20", "the tester was not there")
-ALL = Judgement((SLOWER, FASTER, KNOWN, FEW), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),))
+ALL = Judgement((SLOWER, FASTER, KNOWN), 3, (MISSING,), ("a remark",), None, ((VPP, "steady"),), few=FEW)
 NOTHING = Judgement((), 4, steady=((VPP, "a"), (replace(VPP, mode="imix"), "b")))
 HOSTILE = "<script>alert(1)</script>\x1b[2J\x00]]>&*_[x](y)\r\n::error::%0A|@all\ud800"
 BAD = replace(

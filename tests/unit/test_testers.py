@@ -58,8 +58,7 @@ def judged(rows: list[RunRow], *ratios: FigureRatio) -> Judgement:
 
 def test_a_cell_that_another_tester_measures_is_no_regression_of_the_dut() -> None:
     judgement = judged(history())
-    (finding,) = judgement.findings
-    assert finding.kind is Kind.INSUFFICIENT and finding.nights == 3
+    assert judgement.findings == () and [*judgement.few.values()] == [3]
     (remark,) = judgement.remarks
     assert f"tester t1 -> t2 since {date(30)}; its history starts again (`trexbench fleet calibrate`" in remark
 
@@ -94,7 +93,7 @@ def test_a_difference_that_the_calibration_leaves_open_is_none_of_the_dut() -> N
     ids=str,
 )
 def test_a_calibration_of_something_else_joins_nothing(changes: dict[str, Any]) -> None:
-    assert [one.kind for one in judged(history(), ratio(**changes)).findings] == [Kind.INSUFFICIENT]
+    assert [*judged(history(), ratio(**changes)).few.values()] == [3]
 
 
 def test_testers_are_joined_by_what_both_differ_from() -> None:
@@ -116,7 +115,7 @@ def test_the_ratio_of_the_cells_own_dut_counts_and_of_these_the_latest() -> None
     others = [ratio(0.5, dut="cable", measured="2026-03-01"), ratio(0.9), ratio(LOW, measured="2026-02-01")]
     for ratios in (others, others[::-1]):
         assert judged(history(), *ratios).findings == ()
-    assert [one.kind for one in judged(history(), others[0]).findings] == [Kind.INSUFFICIENT]
+    assert [*judged(history(), others[0]).few.values()] == [3]
 
 
 def test_figures_that_were_not_compared_are_as_measured() -> None:
@@ -219,4 +218,4 @@ def test_regress_reads_who_measured_and_the_calibration(tmp_path: Path) -> None:
     keep_ratios(tmp_path, [ratio(load=str(row.cell.load), dut=row.cell.dut, simulated=row.cell.simulated)])
     joined, page = judge(tmp_path, pytest.fail), collect(tmp_path, pytest.fail)
     assert not page.remarks and [one.tester for one in page.rows] == ["t1", "t2"], "as measured"
-    assert not joined.remarks and {one.nights for one in joined.findings if one.metric.name == "maximum rate"} == {2}
+    assert not joined.remarks and [few for (_, metric), few in joined.few.items() if metric == "maximum rate"] == [2]

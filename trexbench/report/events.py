@@ -163,7 +163,7 @@ def _count_words(events: Sequence[NightEvent], again: bool) -> str:
 
 
 def _all_well(judgement: Judgement) -> str:
-    few = {one.cell: one.nights for one in judgement.of(Kind.INSUFFICIENT)}
+    few = {cell: nights for (cell, _), nights in judgement.few.items()}
     if not judgement.judged and few:
         return f"{format_count(len(few), 'cell')} measured; too early to judge: {too_few(*few.values())}"
     if not judgement.judged and not judgement.without:
@@ -172,7 +172,7 @@ def _all_well(judgement: Judgement) -> str:
         last, before = judgement.without[-1], len(judgement.without) - 1
         words = f"{last.cell} on {day_words(night_of(last), night_of(last))}: {status_words(last)}"
         return f"No run has a figure yet: {words}{f'; {before} more before' if before else ''}"
-    every = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings if one.cell not in few}
+    every = {cell for cell, _ in judgement.steady} | {one.cell for one in judgement.findings}
     young = {cell: nights for cell, nights in few.items() if cell not in every}
     usual, resting = every - judgement.resting, every & judgement.resting
     known = sum(group.section is Kind.KNOWN for group in groups_of(judgement))

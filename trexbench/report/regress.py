@@ -37,9 +37,8 @@ CHAT_LINES = 12
 def format_judgement(judgement: Judgement, width: int = WIDTH) -> str:
     """The judgement as text: groups of findings, the worst first, with explanation, differences and figures."""
     lines = [*_wrap(first_sentence(judgement), width), "", *_sections(judgement, width)]
-    short = judgement.of(Kind.INSUFFICIENT)
-    if short and judgement.judged:
-        text = f"{format_count(len(short), 'figure')} not judged: {too_few(*(finding.nights for finding in short))}"
+    if judgement.few and judgement.judged:
+        text = f"{format_count(len(judgement.few), 'figure')} not judged: {too_few(*judgement.few.values())}"
         lines += _wrap(text, width)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -130,8 +129,7 @@ def judgement_values(judgement: Judgement) -> dict[str, Any]:
         "improvements": [*map(_values, judgement.of(Kind.IMPROVEMENT))],
         "known": [*map(_values, judgement.of(Kind.KNOWN))],
         "insufficient": [
-            {"cell": str(finding.cell), "metric": finding.metric.name, "nights": finding.nights}
-            for finding in judgement.of(Kind.INSUFFICIENT)
+            {"cell": str(cell), "metric": metric, "nights": nights} for (cell, metric), nights in judgement.few.items()
         ],
         "groups": [*map(_group_values, groups_of(judgement))],
         "missing": [asdict(missing) for missing in judgement.missing],
@@ -204,10 +202,10 @@ def format_junit(judgement: Judgement) -> str:
             failure = ElementTree.SubElement(case, "failure", type="regression", message=line)
             texts = [headline(group), line, *finding.explanation, *difference_lines(group)]
             failure.text = "\n".join(map(clean, texts))
-        elif finding.kind is Kind.INSUFFICIENT:
-            ElementTree.SubElement(case, "skipped", message=too_few(finding.nights))
         else:
             ElementTree.SubElement(case, "system-out").text = line
+    for (cell, metric), nights in judgement.few.items():
+        ElementTree.SubElement(add_case(cell, metric), "skipped", message=too_few(nights))
     for cell, metric in judgement.steady:
         add_case(cell, metric)
     for missing in judgement.missing:

@@ -75,7 +75,7 @@ def acknowledge(
     if note.strip() in ("", REASON):
         raise ConfigError("an acknowledged change needs its reason", f"say with --note why, not {REASON}")
     judged, cells = judge(results, warn), {row.cell for row in all_rows(results, lambda _: None)}
-    findings = [finding for finding in judged.findings if finding.kind not in (Kind.KNOWN, Kind.INSUFFICIENT)]
+    findings = [finding for finding in judged.findings if finding.kind is not Kind.KNOWN]
 
     def known(cell: str, metric: str) -> Known:
         wish = Known(day or today, cell, metric, note)

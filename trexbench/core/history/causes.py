@@ -57,8 +57,7 @@ class FindingGroup:
 def groups_of(judgement: Judgement) -> tuple[FindingGroup, ...]:
     """Group a judgement's findings: what alarms first, then by metric and by the size of the change."""
     kinds, groups = [*Kind], list[FindingGroup]()
-    changes = (finding for finding in judgement.findings if finding.kind is not Kind.INSUFFICIENT)
-    for night, alike in _by_cause(changes, judgement.nights):
+    for night, alike in _by_cause(judgement.findings, judgement.nights):
         first, *_ = ordered = sorted(alike, key=lambda finding: (*_importance(finding), str(finding.cell)))
         now = judgement.now or first.reported or night
         groups.append(FindingGroup(tuple(ordered), night, now, judgement.differences.get((first.cell, night))))

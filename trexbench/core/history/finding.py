@@ -1,4 +1,4 @@
-"""A finding: a change of one figure of one cell, its kind, and why it cannot be judged. Pure."""
+"""A finding: a change of one figure of one cell, and its kind. Pure."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ class Kind(str, Enum):
     IMPROVEMENT = "improvement"
     KNOWN = "known"
     """An acknowledged change."""
-    INSUFFICIENT = "insufficient"
-    """Too few nights to judge."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A change of one figure of one cell, or why it cannot be judged."""
+    """A change of one figure of one cell."""
 
     cell: Cell
     metric: Metric

@@ -56,6 +56,8 @@ class Judgement:
     resting: frozenset[Cell] = frozenset()
     """Cells with a history that the last night did not measure."""
     usual: Mapping[tuple[Cell, str], Usual] = field(default_factory=dict)
+    few: Mapping[tuple[Cell, str], int] = field(default_factory=dict)
+    """Nights of the figures (cell, metric) that have too few to judge."""
     without: tuple[RunRow, ...] = ()
     """Runs without a figure, in order of time."""
 
@@ -112,6 +114,7 @@ def judge_rows(
     findings: list[Finding] = []
     remarks: list[str] = []
     usual: dict[tuple[Cell, str], Usual] = {}
+    few: dict[tuple[Cell, str], int] = {}
     for cell in sorted(cells.keys() - stale, key=str):
         histories = [(series_of(cell, own.rows, METRICS.values()), own) for own in histories_of(cells[cell], ratios)]
         remarks += _remarks([series for series in histories[0][0] if series.points])
@@ -121,7 +124,10 @@ def judge_rows(
                 continue
             new, level = _judge_testers(figures, known)
             findings += new
-            usual |= {} if level is None else {(cell, metric.name): level}
+            if level is not None:
+                usual[cell, metric.name] = level
+            elif not new:
+                few[cell, metric.name] = len(figures[0][0].points)
     if stale:
         count = f"{len(stale)} cell{'s' * (len(stale) > 1)}"
         remarks.append(f"{count} not measured in the last {STALE_NIGHTS} nights, not judged")
@@ -139,6 +145,7 @@ def judge_rows(
         steady=tuple(figure for figure in usual if figure not in changed),
         nights=tuple(dates),
         usual=usual,
+        few=few,
         resting=frozenset(cell for cell in cells.keys() - stale if night_of(cells[cell][-1]) < last),
         without=tuple(row for row in rows if not row.complete and wanted(row.cell)),
     )
@@ -160,15 +167,15 @@ def _judge_testers(
         for other, words in others:
             findings, _ = _judge_series(other, known, words)
             if older := [replace(finding, elsewhere=True) for finding in findings if is_older(finding)]:
-                return [*(finding for finding in new if finding.kind is not Kind.INSUFFICIENT), *older], level
+                return [*new, *older], level
     return new, level
 
 
 def _judge_series(series: FigureSeries, known: Sequence[Known], line: str) -> tuple[list[Finding], Usual | None]:
-    """Return a finding, with the line, for each standing or recent change, and the usual level; or too few nights."""
+    """Return standing and recent changes, with the line, and the usual level; that is None for too few nights."""
     points, lines = series.points, tuple(filter(None, [line]))
     if len(points) < NEEDED_NIGHTS:
-        return [Finding(series.cell, series.metric, Kind.INSUFFICIENT, len(points), explanation=lines)], None
+        return [], None
     changes, standing, usual = follow(series, known)
     latest, recent = max((loss.start for loss in standing), default=0), points[-NEWS_NIGHTS:][0].night
     shown = [
