@@ -125,7 +125,7 @@ def make_report(results: Path, cells: int, nights: int, samples: int) -> tuple[R
     rows = sorted((one for row in latest for one in make_history(row, nights, rng)), key=lambda row: row.started)
     made = make_nights(rows, rng)
     missing = {
-        (one.night, record.cell.dut, record.mode, record.cell.bidir, record.cell.rx_queues)
+        (one.night, record.cell.dut, record.cell.mode, record.cell.bidir, record.cell.rx_queues)
         for one in made
         for record in one.cells
         if not record.path

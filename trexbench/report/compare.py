@@ -15,14 +15,8 @@ from .room import wrapped
 from .sheet import Item, Sheet, figure, format_sheet, make_sheet, with_columns
 from .words import format_whole, name_of
 
-WORDS = {
-    Comparison.SAME: "the same within the noise",
-    Comparison.FASTER: "faster",
-    Comparison.SLOWER: "slower",
-    Comparison.CHEAPER: "cheaper",
-    Comparison.DEARER: "dearer",
-    Comparison.UNKNOWN: "unknown: the DUT was not the limit",
-}
+WORDS = {Comparison.SAME: "the same within the noise", Comparison.UNKNOWN: "unknown: the DUT was not the limit"}
+"""Words for verdicts whose value is not enough."""
 
 
 @dataclass(frozen=True)
@@ -158,4 +152,4 @@ def _items(difference: FigureDifference) -> Iterator[Item | str]:
         yield figure(one.value, words, difference.metric.scale, one.at_least)
     yield figure(difference.share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}")
     yield figure(difference.noise or None, lambda noise: f"+- {words(noise)}", difference.metric.scale)
-    yield WORDS[difference.verdict]
+    yield WORDS.get(difference.verdict, difference.verdict.value)

@@ -58,14 +58,6 @@ class CellRecord:
         return str(self.cell)
 
     @property
-    def dut(self) -> str:
-        return self.cell.dut
-
-    @property
-    def mode(self) -> str:
-        return str(self.cell.mode)
-
-    @property
     def known_by(self) -> str:
         return self.cell.known_by
 
@@ -128,7 +120,7 @@ class Night:
             is_begun = cell.state is CellState.RUNNING and cell.attempts
             begun_s = seconds_of(cell.attempts[-1].started) if is_begun else None
             rest_s = max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
-            left_s[cell.dut] = left_s.get(cell.dut, 0.0) + rest_s
+            left_s[cell.cell.dut] = left_s.get(cell.cell.dut, 0.0) + rest_s
         testers = max(1, sum(cell.state is CellState.RUNNING for cell in self.cells))
         return max(sum(left_s.values()) / testers, *left_s.values(), 0.0)
 
@@ -157,7 +149,7 @@ def night_from_dict(values: Mapping[str, Any]) -> Night:
     """Read a night; StoreError for a newer version, other values and damage."""
     night = read_stored(upgrade_night(values), "night of a suite", SCHEMA, VERSION, Night)
     damaged = "the file is damaged"
-    parts = ((record.dut, record.mode, record.cell.variant or "none") for record in night.cells)
+    parts = ((one.dut, str(one.mode), one.variant or "none") for one in night.of)
     for name in (night.suite, *chain.from_iterable(parts)):  # pages show them
         if not is_name(name):
             raise StoreError(f"{shown(name)} is not a valid name", damaged)
