@@ -79,22 +79,14 @@ def _group(group: FindingGroup, width: int) -> Iterator[str]:
 
 
 def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
-    """Yield a table, or two lines for each finding where the table is too wide."""
     own = any(one.since != since for one in findings)
     rows = [
         (clean(one.cell), change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since or "")
         for one in findings
     ]
-    heads = f":{metric}; change; :before -> after; noise; nights{'; :since' * own}"
-    table = [f"    {line}" for line in format_sheet(make_sheet(heads, (row if own else row[:-1] for row in rows)))]
-    if max(map(len, table)) <= width:
-        yield from table
-        return
-    yield f"    {metric}"
-    for name, change, levels, noise, nights, day in rows:
-        about = f"{format_count(int(nights), 'night')}, noise {noise}{f', since {day}' * own}"
-        yield f"      {name}"
-        yield from _wrap(f"{change}  {levels}  {about}", width, 8)
+    heads = f"::{metric}; change; :before -> after; noise^1; nights^2{'; :since' * own}"
+    sheet = make_sheet(heads, (row if own else row[:-1] for row in rows))
+    yield from (f"    {line}".rstrip() for line in format_sheet(sheet, max(width, 40) - 4))
 
 
 def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
