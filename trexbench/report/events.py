@@ -85,7 +85,7 @@ def events_of(
 
     Recoveries whose figures are all worse again are left out: the relapse says when they were worse before.
     """
-    events = [*_failures(missing, now, nothing)]
+    events = [*failures(missing, now, nothing)]
     relapsed = {(one.cell, one.metric.name) for group in groups for one in group.findings if one.is_relapse}
     for group in groups:
         if group.section is Kind.RECOVERY and relapsed >= {(one.cell, one.metric.name) for one in group.findings}:
@@ -103,8 +103,12 @@ def events_of(
     return sorted(events, key=rank)
 
 
-def _failures(missing: Sequence[MissingCell], now: str, nothing: bool) -> Iterator[NightEvent]:
-    for some in _by_reason(missing):
+def failures(missing: Sequence[MissingCell], now: str = "", nothing: bool = False) -> Iterator[NightEvent]:
+    """Yield an event for each suite, night and reason."""
+    alike: dict[tuple[str, str, str], list[MissingCell]] = {}
+    for one in missing:
+        alike.setdefault((one.suite, one.night, one.reason), []).append(one)
+    for some in alike.values():
         first, names = some[0], tuple(one.cell for one in some if one.cell is not None)
         day = day_words(first.night, now)
         if not names:
@@ -116,24 +120,6 @@ def _failures(missing: Sequence[MissingCell], now: str, nothing: bool) -> Iterat
         name, on = names[0] if len(some) == 1 else cells, "" if first.night == now else f" on {day}"
         lines = f"{name}{on}: {first.reason}", name, f"{name} {FAILED}{on}: {first.reason}"
         yield NightEvent(FAILED, *lines, names, everything=nothing and not on, suite=first.suite)
-
-
-def missing_lines(missing: Sequence[MissingCell]) -> Iterator[str]:
-    """A line for each reason: ``all 16 cells of nightly failed on 2026-11-20: no TRex server``."""
-    for some in _by_reason(missing):
-        first, every = some[0], "all " * (len(some) == some[0].of)
-        if first.cell is None:
-            yield f"the night of {first.night} of {first.suite} was not run: {first.reason}"
-            continue
-        names = first.cell if len(some) == 1 else f"{every}{len(some)} cells of {first.suite}"
-        yield f"{names} {FAILED} on {first.night}: {first.reason}"
-
-
-def _by_reason(missing: Sequence[MissingCell]) -> list[list[MissingCell]]:
-    alike: dict[tuple[str, str, str], list[MissingCell]] = {}
-    for one in missing:
-        alike.setdefault((one.suite, one.night, one.reason), []).append(one)
-    return [*alike.values()]
 
 
 def first_sentence(judgement: Judgement) -> str:

@@ -11,7 +11,7 @@ from ..core.history.causes import FindingGroup, groups_of
 from ..core.history.finding import Finding, Kind
 from ..core.history.regression import Judgement
 from .clean import clean, escape_markdown
-from .events import events_of_judgement, first_sentence, missing_lines
+from .events import events_of_judgement, failures, first_sentence
 from .groups import (
     DIFFERS,
     NOTHING_DIFFERS,
@@ -60,7 +60,8 @@ def _sections(judgement: Judgement, width: int) -> Iterator[str]:
         for group in of_section:
             yield from (*_group(group, width), "")
     if judgement.missing:
-        lines = (line for text in missing_lines(judgement.missing) for line in _wrap(text, width, 2))
+        failed = (f"{one.suite}: {one.brief}" for one in failures(judgement.missing, judgement.now))
+        lines = (line for text in failed for line in _wrap(text, width, 2))
         yield from ("FAILED", *lines, "")
     if judgement.remarks:
         yield from (*(line for remark in judgement.remarks for line in _wrap(f"note: {remark}", width)), "")
@@ -202,7 +203,7 @@ def format_junit(judgement: Judgement) -> str:
         add_case(cell, metric)
     for missing in judgement.missing:
         case = add_case(missing.cell or missing.suite, "measured")
-        ElementTree.SubElement(case, "error", type="missing", message=clean(next(missing_lines([missing]))))
+        ElementTree.SubElement(case, "error", type="missing", message=clean(next(failures([missing])).brief))
     for element in (suites, suite):
         element.set("tests", str(len(suite)))
         for name, outcome in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):
