@@ -13,7 +13,7 @@ from ...core.history.finding import Finding
 from ...core.history.levels import Usual
 from ...core.history.night import CellState, Night
 from ...core.history.rows import METRICS, Metric, RunRow, cells_of
-from ...core.history.series import like_the_last, night_of
+from ...core.history.series import like_the_last
 from ...core.history.testers import FigureRatio, histories_of
 from ..words import status_words
 from .grid import reason_of
@@ -78,11 +78,10 @@ class Trend:
         return tuple(change for change in self.changes_of(metric) if not change.elsewhere)
 
     def usual(self, metric: Metric) -> Usual | None:
-        """Last stable level, else that of the nights before a change; None if the metric has no figure."""
+        """Last stable level, else that of all nights, too few for changes; None if the metric has no figure."""
         if level := self.levels.get((self.cell, metric.name)):
             return level
-        known, since = self.values(metric), next((step.since or "" for step in self.steps_of(metric)), None)
-        known = [(row, value) for row, value in known if since is None or night_of(row) < since] or known
+        known = self.values(metric)
         nights, values = tuple(self.instants[row.path] for row, _ in known), tuple(value for _, value in known)
         return Usual(nights, values) if known else None
 
