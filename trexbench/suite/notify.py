@@ -90,10 +90,8 @@ def summary(night: Night, findings: Sequence[str], verdict: str = "", emulated: 
     if night.error is not None:
         lines += [night.error] if night.error not in findings else []
     else:
-        reasons = [(str(cell), cell.attempts[-1].error) for cell in night.failed if cell.attempts]
-        for reason in dict.fromkeys(reason for _, reason in reasons if reason and reason not in verdict):
-            cells = [cell for cell, why in reasons if why == reason]
-            lines.append(f"failed: {cells[0] if len(cells) == 1 else f'{len(cells)} cells'}: {reason}")
+        told = {reason: cells for reason, cells in night.failures.items() if reason not in verdict}
+        lines += [f"failed: {some[0] if len(some) == 1 else f'{len(some)} cells'}: {why}" for why, some in told.items()]
     return "\n".join([*lines, *findings])
 
 
