@@ -38,7 +38,7 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
     cause = f", {cause_words(group)}" if brief and cause_words(group) else ""
     dut, again = dut_words(group), ""
     if first.is_relapse and first.loss is not None:
-        nights = day_range(first.loss.since or "", first.loss.last or "", group.now)
+        nights = day_range(first.loss.since, first.loss.last, group.now)
         again = f", as {'on' if first.loss.length == 1 else 'from'} {nights}"
     words = " again" if again else ""
     if group.section is Kind.RECOVERY and first.loss is not None:
@@ -52,7 +52,7 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
         most = max(one.more for one in leading)
         nights = "one more such night makes" if most == 1 else f"{most} more such nights make"
         change = "a regression" if first.worse else "an improvement" if first.loss is None else "a recovery"
-        several, day = group.since < (first.reported or ""), day_words(first.reported or "", group.now)
+        several, day = group.since < first.reported, day_words(first.reported, group.now)
         at = f"since {group.day}" if several else "tonight" if first.reported == group.now else f"on {day}"
         return f"{dut} {figures_words(leading, f'{words} {at}{again}', brief)}{cause}; {nights} it {change}"
     about, sure = "about " if first.shape is Shape.DRIFT else "", ""

@@ -82,7 +82,7 @@ def _group(group: FindingGroup, width: int) -> Iterator[str]:
 def _figures(metric: str, findings: Sequence[Finding], since: str, width: int) -> Iterator[str]:
     own = any(one.since != since for one in findings)
     rows = [
-        (clean(one.cell), change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since or "")
+        (clean(one.cell), change_words(one), format_levels(one), format_noise(one), str(one.nights), one.since)
         for one in findings
     ]
     heads = f"::{metric}; change; :before -> after; noise^1; nights^2{'; :since' * own}"

@@ -172,7 +172,7 @@ class Nightly:
         results, warn = self.options.results, self.options.output.warn
         since: dict[bool, str] = {}
         for finding in self.judged.of(Kind.REGRESSION):
-            simulated, night = finding.cell.simulated, finding.since or ""
+            simulated, night = finding.cell.simulated, finding.since
             since[simulated] = min(since.get(simulated, night), night)
         old = find_old_nights(results, suite.name, suite.keep_nights, self.night.night, since, warn)
         if removed := remove(results, old, warn):

@@ -81,13 +81,13 @@ def _by_cause(findings: Iterable[Finding], nights: Sequence[str]) -> Iterator[tu
         alike.setdefault(key, []).append(finding)
     for left in alike.values():
         while left:
-            starts = [finding.since or "" for finding in left]
-            rates = [finding.since or "" for finding in left if finding.metric.bounded]
+            starts = [finding.since for finding in left]
+            rates = [finding.since for finding in left if finding.metric.bounded]
             night = min(starts, key=lambda since: (-rates.count(since), -starts.count(since), since))
             at = nights.index(night) if night in nights else len(nights) + 1
             beside = {night, *nights[max(0, at - 1) : at + 2]}
-            yield night, [finding for finding in left if (finding.since or "") in beside]
-            left = [finding for finding in left if (finding.since or "") not in beside]
+            yield night, [finding for finding in left if finding.since in beside]
+            left = [finding for finding in left if finding.since not in beside]
 
 
 def _importance(finding: Finding) -> tuple[int, float]:

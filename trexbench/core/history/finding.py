@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from .cell import Cell
@@ -36,9 +36,9 @@ class Finding:
     kind: Kind
     nights: int
     """Nights measured since the change."""
-    since: str | None = None
-    """The first night of the change; None: there is no change."""
-    reported: str | None = None
+    since: str = ""
+    """The first night of the change."""
+    reported: str = ""
     """The night after which it was found."""
     before: float = 0.0
     """Level before the change, in the metric's unit; after: level since."""
@@ -62,14 +62,15 @@ class Finding:
     start: int = 0
     """Index of its first night among those of the figure; end: of the first night of the next level."""
     end: int = 0
-    last: str | None = None
+    last: str = ""
     """The last night before ``end``."""
 
     @property
     def steps(self) -> tuple[Finding, ...]:
         """The changes that a trend shows: before a recovery the loss that it ended; a suspicion is none yet."""
-        lost = (self.loss,) if self.kind is Kind.RECOVERY and self.loss is not None else ()
-        return () if self.kind is Kind.SUSPICION else (*lost, self)
+        lost = self.loss if self.kind is Kind.RECOVERY else None
+        ended = () if lost is None else (replace(lost, noise=self.noise),)
+        return () if self.kind is Kind.SUSPICION else (*ended, self)
 
     @property
     def length(self) -> int:

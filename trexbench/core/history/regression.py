@@ -132,7 +132,7 @@ def judge_rows(
         count = f"{len(stale)} cell{'s' * (len(stale) > 1)}"
         remarks.append(f"{count} not measured in the last {STALE_NIGHTS} nights, not judged")
     for at, one in enumerate(findings):
-        if one.kind is Kind.REGRESSION and (one.since or "") < (since or ""):
+        if one.kind is Kind.REGRESSION and one.since < (since or ""):
             findings[at] = replace(one, kind=Kind.OLDER)
     kinds, changed = list(Kind), {(one.cell, one.metric.name) for one in findings}
     findings.sort(key=lambda new: (kinds.index(new.kind), -new.severity, str(new.cell), new.metric.name))
@@ -160,7 +160,7 @@ def _judge_testers(
 
     def is_older(finding: Finding) -> bool:
         """Test whether it is a regression that began before the first history could show one, or at its very start."""
-        nights = sum(point.night < (finding.since or "") for point in series.points)
+        nights = sum(point.night < finding.since for point in series.points)
         return finding.kind is Kind.REGRESSION and nights < FIRST_NIGHTS
 
     if not any(map(is_older, new)):
@@ -181,7 +181,7 @@ def _judge_series(series: FigureSeries, known: Sequence[Known], line: str) -> tu
     shown = [
         one
         for one in changes
-        if one in standing or ((one.reported or "") >= recent and (one.kind is not Kind.RECOVERY or one.start > latest))
+        if one in standing or (one.reported >= recent and (one.kind is not Kind.RECOVERY or one.start > latest))
     ]
     noise, unexplained = usual.noise, (Kind.RECOVERY, Kind.SUSPICION)
     whys = (() if one.kind in unexplained else explain(series, one) for one in shown)

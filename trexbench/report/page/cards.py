@@ -66,7 +66,7 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     if event.group is None:
         return Card(event, "", tuple(_after_failure(report, event)), ())
     first = event.group.first
-    rows, since = [row for row in report.rows if row.complete and row.cell == first.cell], first.since or ""
+    rows, since = [row for row in report.rows if row.complete and row.cell == first.cell], first.since
     before = next((row for row in reversed(rows) if night_of(row) < since), None)
     latest = rows[-1] if rows and night_of(rows[-1]) >= since else None
     steps = [("see the latest run", show(latest, report.results))] if latest else []
@@ -102,8 +102,8 @@ def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
         return ""
     shares = {trend.instants[row.path]: value / usual.level - 1 for row, value in trend.values(finding.metric)}
     nights = sorted(shares)
-    lost = [finding.loss.since or ""] if finding.loss is not None and not finding.worse else []
-    changes = [bisect_left(nights, one) for one in (*lost, finding.since or "")]
+    lost = [finding.loss.since] if finding.loss is not None and not finding.worse else []
+    changes = [bisect_left(nights, one) for one in (*lost, finding.since)]
     first = max(0, min(len(nights) - NIGHTS, *(at - BEFORE for at in changes), len(nights)))
     points = [shares[night] for night in nights[first:]]
     if len(points) < 2:

@@ -185,7 +185,7 @@ def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Findi
     apart = {id(row): [*differences(row, latest)] for row in before}
     alike = {night_of(row): row for row in before if not apart[id(row)]}
     unlike = {night_of(row): row for row in before if apart[id(row)]}
-    since = max((change.since or "" for change in changes), default=None)
+    since = max((change.since for change in changes), default="")
     chosen: dict[str, tuple[RunRow, list[str]]] = {}
     for key in REASONS:
         row = _pick(key, [*alike.values()], latest, since) or _pick(key, [*unlike.values()], latest, since)
@@ -197,10 +197,10 @@ def choose_older(latest: RunRow, runs: Sequence[RunRow], changes: Sequence[Findi
     )
 
 
-def _pick(key: str, rows: Sequence[RunRow], latest: RunRow, since: str | None) -> RunRow | None:
-    """Choose the row for one of REASONS. since: first night of the newest change."""
+def _pick(key: str, rows: Sequence[RunRow], latest: RunRow, since: str) -> RunRow | None:
+    """Choose the row for one of REASONS. since: first night of the newest change; empty: there is none."""
     if key in ("night", "change"):
-        earlier = [row for row in rows if key == "night" or (since is not None and night_of(row) < since)]
+        earlier = [row for row in rows if key == "night" or night_of(row) < since]
         return earlier[-1] if earlier else None
     days, give = _ABOUT_DAYS[key]
     away: dict[int, RunRow] = {}

@@ -36,7 +36,7 @@ def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
                 _level(finding.after, metric, finding.at_least),
                 Item(format_noise(finding), raw_of(100 * abs(finding.noise / before)) if before else ""),
                 of_count(finding.nights),
-                finding.since or NONE,
+                finding.since,
             )
             rows.append(row_of(items, block=headline(group)))
     return make_sheet(heads, rows, "changes", "What changed", "Change")

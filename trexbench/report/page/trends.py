@@ -60,9 +60,8 @@ class Trend:
 
     def instant_of_change(self, change: Finding) -> str:
         """Place of the first run since the change on the time axis; the change's night if there is none."""
-        since = change.since or ""
         own = () if change.elsewhere else self.instants.values()
-        return min((place for place in own if place >= since), default=since)
+        return min((place for place in own if place >= change.since), default=change.since)
 
     def middle(self, metric: Metric) -> float | None:
         known = [value for _, value in self.values(metric)]
