@@ -192,7 +192,7 @@ def test_it_fits_whatever_is_in_it() -> None:
     ]
     lossy = replace(LONG, loss=0.0001, jitter_s=0.001, rate_bps=100e9)
     lines = list(bdp_lines(run(*legs, setup=TcpEnvironment(wan=lossy, wan_asked=ASKED, wan_by="netem"))))
-    table = [line for line in lines if " MB  " in line or line.startswith("buffers")]
+    table = [line for line in lines if " MB  " in line or line.startswith("Buffers")]
     assert len(table) > 16 and max(map(len, table)) <= WIDTH
     assert any(line == "bidir IPv6, server sends, bbr, in Mbit/s" for line in lines)
     assert sum(line.startswith("bidir IPv4, client sends, cubic, ") for line in lines) == 3

@@ -216,7 +216,7 @@ def _night_text(night: Night) -> str:
 @o.formats("text", "json", "csv", "md")
 def table(name: str, date: str | None, configs_dir: Path | None, results: Path, form: OutputForm) -> None:
     """Show a night of a TCP suite beside published figures of the same tests."""
-    from ..report.tcp.table import format_table, published_sheet, table_head
+    from ..report.tcp.table import format_table, published_sheets, table_head
     from ..suite.table import published_table
 
     night, lines = published_table(name, results, configs_dir, date, warn)
@@ -225,9 +225,9 @@ def table(name: str, date: str | None, configs_dir: Path | None, results: Path, 
     form.write(
         lambda out: format_table(night, lines, room_of(out)),
         lambda: {**values, "cells": [line.to_dict() for line in lines]},
-        lambda: [published_sheet(lines)],
+        lambda: published_sheets(lines),
         head=lambda: table_head(night, lines),
-        table=lambda: with_columns(published_sheet(lines), ":status", ([mark or "measured"] for mark in marks)),
+        table=lambda: with_columns(published_sheets(lines)[0], ":status", ([mark or "measured"] for mark in marks)),
     )
 
 

@@ -13,11 +13,12 @@ from ..clean import clean
 from ..plots import PlotFigure
 from ..run.sizes import size_figure
 from ..sheet import Head, Item, Sheet, make_sheet, raw_of, row_of
+from ..tcp.table import published_sheets
 from .grid import Grid, GridCell
 from .report import Report
 from .sheets_nights import change_sheet, trend_sheet
 from .sheets_packets import cost_sheet, curve_sheet, find_sized, latency_sheet, older_sheet, search_sheet, size_sheet
-from .sheets_tcp import leg_sheet, ping_sheet, process_sheet, published_sheet, tcp_sheet, tunnel_sheet, wan_sheet
+from .sheets_tcp import leg_sheet, ping_sheet, process_sheet, tcp_sheet, tunnel_sheet, wan_sheet
 
 DEEPEST, LONGEST = 3, 400
 """Most levels of facts that have a row each, and most letters of a fact."""
@@ -46,7 +47,6 @@ def parts_of(report: Report) -> tuple[Part, ...]:
 
 
 def tcp_parts(report: Report) -> Sequence[Part]:
-    cpu = "; CPU of processes in % of one core" if any(one.published_cpu for one in report.published) else ""
     return (
         Part(
             "wans",
@@ -68,8 +68,8 @@ def tcp_parts(report: Report) -> Sequence[Part]:
         Part(
             "published",
             "Published figures",
-            (published_sheet(report),),
-            f"Figures that others published for the same tests, and those measured here, in Mbit/s{cpu}. Where the "
+            tuple(published_sheets(report.published, marked=True)),
+            "Figures that others published for the same tests, and those measured here, in Mbit/s. Where the "
             "line was scaled down the ratio is to the same share of the published figure.",
         ),
     )

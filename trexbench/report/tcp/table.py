@@ -10,16 +10,21 @@ from typing import Any
 from ...core.history.night import CellRecord, Night
 from ...core.history.rows import RunRow
 from ...core.tcp.cpu import COLUMNS
+from ...core.tcp.limit import TcpLimit
 from ...core.units import format_scaled
 from ..room import wrapped
-from ..sheet import Item, Sheet, figure, format_sheet, make_sheet
-from ..words import SIMULATED, format_count, mark_banners, or_dash, starred
+from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, named, of_share, of_text
+from ..words import SIMULATED, format_count, mark_banners, starred
 
 _HEADS = (
-    "::cell; published [Mbit/s]; measured [Mbit/s]; ratio; :limit; busy cores^1; ping idle [ms]^2; loaded [ms]^2; "
-    "power idle [W]^3; loaded [W]^3"
+    "::Cell; Published [Mbit/s]; Measured [Mbit/s]; Ratio; :Limit; Busy cores^1; Ping idle [ms]^2; Ping loaded [ms]^2; "
+    "Power idle [W]^3; Power loaded [W]^3; Payload per CPU second [bit]^4"
 )
-_CPUS = "::cell; client's tunnel; client; server's tunnel; server; per CPU-second^1"
+_CPUS = "::Cell; :CPU of the; Published [share of a core]; Measured [share of a core]; Ratio"
+CPU_NAMES = dict(
+    zip(COLUMNS, ("client's tunnel", "client's program", "far end's tunnel", "server's program"), strict=True)
+)
+_LIMITS = {limit.value: limit.words for limit in TcpLimit}
 NEAR = 0.05
 
 
@@ -69,9 +74,18 @@ class PublishedCell:
         return {name: own[name] / share if name in own else None for name, share in self.published_cpu.items() if share}
 
 
-def published_sheet(lines: Sequence[PublishedCell]) -> Sheet:
-    """Table of the cells in this order, rates in Mbit/s, pings in ms."""
-    return make_sheet(_HEADS, map(_row, lines), "published", "Beside what was published")
+def published_sheets(lines: Sequence[PublishedCell], marked: bool = False) -> list[Sheet]:
+    """Make tables of the cells in this order: rates in Mbit/s, pings in ms; and CPU of processes where there is any.
+
+    marked: simulated and emulated cells are.
+    """
+    names = [named(one.cell.known_by, one.row.cell.mark if marked and one.row is not None else "") for one in lines]
+    pairs = [*zip(names, lines, strict=True)]
+    rates = make_sheet(_HEADS, (_row(*pair) for pair in pairs), "published", "Beside published figures")
+    if not any(one.published_cpu or "client_tunnel" in one.cpu for one in lines):
+        return [rates]
+    cpus = (row for pair in pairs for row in _cpu_rows(*pair))
+    return [rates, make_sheet(_CPUS, cpus, "published-cpu", "CPU of processes beside published figures")]
 
 
 def table_head(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
@@ -91,9 +105,11 @@ def _banners(night: Night, lines: Sequence[PublishedCell]) -> list[str]:
 def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None = None) -> str:
     """Format the table, and below it the ratios of all cells together. room: as of room_of."""
     banners = [f"{line}\n" for line in starred(_banners(night, lines))]
-    table = format_sheet(published_sheet(lines), room)
-    ratios = wrapped(_ratio_lines(lines), room)
-    return "\n".join([*banners, _title(night), "", *table, "", *ratios, *_cpu_lines(lines, room)]).rstrip() + "\n"
+    rates, *cpus = published_sheets(lines)
+    text = [*banners, _title(night), "", *format_sheet(rates, room), "", *wrapped(_ratio_lines(lines), room)]
+    for sheet in cpus:
+        text += ["", sheet.caption, "", *format_sheet(sheet, room), "", *_cpu_words(lines)]
+    return "\n".join(text).rstrip() + "\n"
 
 
 def _ratio_lines(lines: Sequence[PublishedCell]) -> list[str]:
@@ -109,42 +125,37 @@ def _ratio_lines(lines: Sequence[PublishedCell]) -> list[str]:
     ]
 
 
-def _cpu_lines(lines: Sequence[PublishedCell], room: int | None) -> Iterator[str]:
-    """Yield the table of the processes' CPU, where a tunnel's were read or any were published."""
-    if not any(one.published_cpu or "client_tunnel" in one.cpu for one in lines):
-        return
-    yield from ("", "CPU of processes, % of one core: measured, published", "")
-    yield from format_sheet(make_sheet(_CPUS, map(_cpu_row, lines)), room)
+def _cpu_words(lines: Sequence[PublishedCell]) -> Iterator[str]:
     if ratios := [ratio for one in lines for ratio in one.cpu_ratios.values()]:
         known = [ratio for ratio in ratios if ratio is not None]
         near = sum(abs(ratio - 1) <= NEAR for ratio in known)
         count, missing = format_count(len(ratios), "published CPU figure"), len(ratios) - len(known)
         words = f"{near} of {count} within {100 * NEAR:g} %{f', {missing} not measured' if missing else ''}"
-        yield from ("", words if known else f"none of {count} was measured")
+        yield words if known else f"none of {count} was measured"
 
 
-def _cpu_row(line: PublishedCell) -> Iterator[str]:
-    yield line.cell.known_by
-    for name in COLUMNS:
-        both = (line.cpu.get(name), line.published_cpu.get(name))
-        yield " ".join(or_dash(one, lambda share: f"{100 * share:.2f}") for one in both)
-    yield or_dash(line.bits_per_cpu_second, lambda one: format_scaled(one, "bit", 3))
+def _cpu_rows(name: Item, line: PublishedCell) -> Iterator[tuple[Item | str, ...]]:
+    for key, words in CPU_NAMES.items():
+        both = line.published_cpu.get(key), line.cpu.get(key)
+        if both != (None, None):
+            yield name, words, *map(of_share, both), figure(line.cpu_ratios.get(key), "{:.3f}".format)
 
 
-def _row(line: PublishedCell) -> Iterator[Item | str]:
+def _row(name: Item, line: PublishedCell) -> Iterator[Item | str]:
     row = line.row
 
     def of(column: str) -> float | None:
         return None if row is None else row.get(column)
 
-    yield line.cell.known_by
+    yield name
     yield figure(line.published, "{:g}".format)
     yield figure(line.mbps, "{:.1f}".format, bound=row is not None and row.at_least)
     yield figure(line.ratio, "{:.3f}".format)
-    yield line.cell.state.value if row is None else row.limit
+    yield line.cell.state.value if row is None else of_text(row.limit, [_LIMITS.get(row.limit, row.limit)])
     cores, bps = of("cores_per_gbps"), of("total_bps")
     yield figure(None if cores is None or bps is None else cores * bps / 1e9, "{:.2f}".format)
     for column in ("ping_idle_s", "ping_loaded_s"):
         yield figure(of(column), lambda one: f"{1000 * one:.3f} ms", 1000)
     for column in ("idle_power_w", "power_w"):
         yield figure(of(column), "{:.1f} W".format)
+    yield figure(line.bits_per_cpu_second, lambda bits: format_scaled(bits, "bit", 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import HostShare, ProcessShare, told_processes
@@ -17,15 +18,15 @@ from ..room import wrapped
 from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_count, of_time
 from ..words import NONE, banners_of, format_bound, format_count, or_dash, starred, text_of
 
-_FLOWS = (
-    "::way; min [Mbit/s]^3; max [Mbit/s]^3; mean [Mbit/s]; uncertainty [Mbit/s]; median [Mbit/s]^2; sstdev [Mbit/s]^2; "
-    "lag 1^1; retransmits; :limit"
+WAYS = (
+    "::Way; Min [Mbit/s]^3; Max [Mbit/s]^3; Mean [Mbit/s]; Uncertainty [Mbit/s]; Median [Mbit/s]^2; Sstdev [Mbit/s]^2; "
+    "Lag 1^1; Retransmits; :Limit"
 )
-_BDP = (
-    "buffers; window^1; seen^1; cwnd^1; predicted [Mbit/s]; ::by; measured [Mbit/s]; +- [Mbit/s]^2; ratio^2; again^3; "
-    "::limit"
+BDP = (
+    "Buffers [B]; Window [B]^1; Seen [B]^1; Cwnd [B]^1; Predicted [Mbit/s]; ::By; Measured [Mbit/s]; +- [Mbit/s]^2; "
+    "Ratio^2; Again^3"
 )
-_PINGS = "::ping; min [us]; avg [us]; max [us]; mdev [us]^1; loss [share]"
+PINGS = "::Ping; Min [\u00b5s]; Avg [\u00b5s]; Max [\u00b5s]; Mdev [\u00b5s]^1; Loss [share]"
 _SYSCTLS = ("tcp_rmem", "tcp_wmem")
 _CPUS = "::CPU; busy; usr^1; sys^1; softirq^1; waiting; Mbit/s per %"
 _CORES, _CORE = 4, 0.05
@@ -41,8 +42,8 @@ def sheets_of_run(result: TcpResult) -> Iterator[Sheet]:
     """Yield the run's tables that have a row: of its ways, pings and CPUs."""
     cpus = (row for flow in result.flows for row in _cpu_rows(flow, result.setup))
     sheets = (
-        make_sheet(_FLOWS, map(_flow_row, result.flows), "ways", "Ways"),
-        make_sheet(_PINGS, map(_ping_row, result.ping_results), "pings", "Pings"),
+        make_sheet(WAYS, map(way_items, result.flows), "ways", "Ways"),
+        make_sheet(PINGS, map(ping_items, result.ping_results), "pings", "Pings"),
         make_sheet(_CPUS, cpus, "cpus", "CPU time"),
     )
     return (sheet for sheet in sheets if sheet.lines)
@@ -116,17 +117,19 @@ def name_of_flow(flow: FlowResult) -> str:
     return f"{flow.leg}, {flow.flow.sender} sends" if flow.leg.way is Way.BIDIR else str(flow.leg)
 
 
-def _flow_row(flow: FlowResult) -> Iterator[Item | str]:
+def way_items(flow: FlowResult) -> Iterator[Item | str]:
+    """Yield the items of WAYS."""
     statistics = flow.statistics
     yield name_of_flow(flow)
     for name in ("min", "max", "mean", "uncertainty", "median", "sstdev"):
-        yield figure(None if statistics is None else getattr(statistics, name), mega, 1e-6)
+        yield of_mega(None if statistics is None else getattr(statistics, name))
     yield figure(None if statistics is None else statistics.lag1, "{:.2f}".format)
     yield of_count(flow.flow.retransmits)
     yield f"{'>= ' if flow.verdict.at_least else ''}{flow.verdict.limit.value}"
 
 
-def _ping_row(ping: PingResult) -> Iterator[Item | str]:
+def ping_items(ping: PingResult) -> Iterator[Item | str]:
+    """Yield the items of PINGS."""
     statistics = ping.statistics
     yield f"{ping.leg}, {'loaded' if ping.loaded else 'idle'}"
     yield from map(of_time, (statistics.min_s, statistics.avg_s, statistics.max_s, statistics.mdev_s))
@@ -206,7 +209,8 @@ def bdp_lines(result: TcpResult, room: int | None = None) -> Iterator[str]:
     for row in rows:
         groups.setdefault(row.name, []).append(row)
     for name, some in groups.items():
-        yield from ("", f"{clean(name)}, in Mbit/s", *format_sheet(make_sheet(_BDP, map(_bdp_row, some)), room))
+        sheet = make_sheet(f"{BDP}; ::Limit", ((*bdp_items(row), row.limit.value) for row in some))
+        yield from ("", f"{clean(name)}, in Mbit/s", *format_sheet(sheet, room))
     yield ""
     for name, some in groups.items():
         which = f"{name}, " if len(groups) > 1 else ""
@@ -246,19 +250,20 @@ def _buffers(row: BdpRow) -> str:
     return f"{or_dash(row.buffer_bytes, format_size)}, {how}{f' ({whose})' if whose and how != 'set' else ''}"
 
 
-def _bdp_row(row: BdpRow) -> tuple[str, ...]:
-    sizes = (row.buffer_bytes, row.window_predicted_bytes, row.window_bytes, row.cwnd_bytes)
-    return (
-        *(or_dash(size, format_size) for size in sizes),
-        or_dash(row.predicted_bps, mega),
-        row.predicted_by or NONE,
-        f"{'>= ' if row.at_least else ''}{mega(row.rate_bps)}",
-        or_dash(row.uncertainty_bps, mega),
-        or_dash(row.ratio, lambda ratio: f"{ratio:.2f}"),
-        or_dash(row.retransmits, str),
-        row.limit.value,
-    )
+def bdp_items(row: BdpRow) -> Iterator[Item | str]:
+    """Yield the items of BDP."""
+    for size in (row.buffer_bytes, row.window_predicted_bytes, row.window_bytes, row.cwnd_bytes):
+        yield figure(size, format_size)
+    yield of_mega(row.predicted_bps)
+    yield row.predicted_by or NONE
+    yield of_mega(row.rate_bps, bound=row.at_least)
+    yield of_mega(row.uncertainty_bps)
+    yield figure(row.ratio, "{:.2f}".format)
+    yield of_count(row.retransmits)
 
 
 def mega(bps: float) -> str:
     return f"{bps / 1e6:.1f}"
+
+
+of_mega = partial(figure, form=mega, scale=1e-6)
