@@ -90,7 +90,7 @@ def test_figures_are_raw_and_texts_say_what_they_mean() -> None:
     assert column("published-cpu", "Published, share of a core")[0] == "0.68"
     assert column("searches", "Goal") == ["NDR, 0 %", "PDR, 1 %"] * 6
     assert column("frame-sizes", "Frame, B") == ["64", "64", "512", "512", "1518", "1518"]
-    assert column("frame-sizes", "Loss allowed, %") == ["0", "1"] * 3
+    assert column("frame-sizes", "Loss, %") == ["0", "1"] * 3
     assert [float(change) for change in column("changes", "Change, %")] == [pytest.approx(-10, abs=0.3)]
     assert column("changes", "Figure") == ["maximum rate, pps"] and column("changes", "Which") == ["regression"]
 

@@ -54,7 +54,7 @@ def test_a_suites_page_has_its_published_figures_beside_the_measured(tmp_path: P
     for command in (("suite", "run", "mine", "--sim"), ("report", "-o", "r.html")):
         succeed(tmp_path, *command)
     text = Elements(page.read_text()).words.partition("Beside published figures")[2]
-    assert all(words in text for words in ("vpn-i5-2400 1gbit-relay forward-ipv4", "931", "67.6 %", "line was full"))
+    assert all(words in text for words in ("vpn-i5-2400 1gbit-relay forward-ipv4", "931", "67.6 %", "link"))
     suite.unlink()
     succeed(tmp_path, "report", "-o", "r.html")
     assert 'id="published"' not in page.read_text(), "a suite that is gone has no published figures"

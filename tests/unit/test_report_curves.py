@@ -199,7 +199,7 @@ def test_costs_and_latencies_of_an_older_night_come_along() -> None:
     vars(run)["costs"] = known = make_costs(401.0, 2100.0)
     one = with_figures(Older(row_of(run, "x.json"), ("night",)), run)
     assert one.costs == known and [row.direction for row in one.latencies] == ["0->1", "1->0"]
-    assert all(one is not None for row in one.latencies for one in row.loads)
+    assert all(row.loads for row in one.latencies)
 
 
 def test_a_run_without_a_ramp_has_no_curve_and_yet_its_costs() -> None:

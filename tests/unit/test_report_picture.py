@@ -196,7 +196,7 @@ def both_ways() -> list[RunResult]:
 def test_a_row_for_each_size_and_goal_with_rates_shares_and_limit(both_ways: list[RunResult]) -> None:
     lines = format_sizes(both_ways).splitlines()
     assert re.split(" {2,}", lines[0].strip()) == [
-        "frame", "line rate", "loss", "0->1", "1->0", "throughput", "L2", "of line rate", "limit",
+        "Frame", "Line rate", "Loss", "0->1", "1->0", "Throughput", "L2", "Of line rate", "Limit",
     ]  # fmt: skip
     assert [line.split()[:2] for line in lines[1:5]] == [["64", "B"]] * 2 + [["1518", "B"]] * 2
     assert all("1.488 Mpps" in line and "the DUT saturated" in line and ">=" not in line for line in lines[1:3])

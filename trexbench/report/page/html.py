@@ -163,7 +163,7 @@ def page_data(report: Report, parts: Sequence[Part]) -> dict[str, Any]:
 def find_figures(report: Report, cells: Sequence[Cell], nights: dict[str, int]) -> dict[str, Sequence[PlotFigure]]:
     """Plots by their place on the page, except those of the loads' own sections."""
     ways: dict[Cell, list[str]] = {cell: [] for cell in cells}
-    for cell, direction in [(one.cell, one.direction) for some in (report.curves, report.latency.rows) for one in some]:
+    for cell, direction in [(one.cell, one.direction) for some in (report.curves, report.latencies) for one in some]:
         ways[cell].append(direction)
     for one in report.tcp_cells:
         ways[one.cell] += [str(number) for number in range(len(one.flows))]
@@ -175,7 +175,7 @@ def find_figures(report: Report, cells: Sequence[Cell], nights: dict[str, int]) 
         "ramps": [ramp_figure(report, looks)] if report.curves else [],
         "costs": [cost_figure(report, looks)] if report.costs else [],
         "rates": [rates] if rates is not None else [],
-        "latency": [latency_figure(report, looks)] if report.latency.rows else [],
+        "latency": [latency_figure(report, looks)] if report.latencies else [],
         "trends": [*trend_figures(report.trends, report.metrics, nights, looks, cells)],
     }
     return {name: plots for name, plots in figures.items() if plots}

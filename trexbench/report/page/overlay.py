@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -120,29 +120,14 @@ class LatencyRow:
     cell: Cell
     direction: str
     line_rate_pps: float
-    loads: tuple[Latency | None, ...]
-    """One for each of ``LatencyTable.shares``; None: not measured."""
+    loads: tuple[Latency, ...]
 
 
-@dataclass(frozen=True)
-class LatencyTable:
-    """Latencies of several runs."""
-
-    shares: tuple[float, ...]
-    """Loads as shares of the throughput found, ascending."""
-    rows: tuple[LatencyRow, ...]
-
-
-def find_latency_table(runs: Mapping[Cell, RunResult]) -> LatencyTable:
-    """Collect the latencies of all runs that measured any."""
-    shares = tuple(sorted({one.share for run in runs.values() for one in run.latencies}))
-    rows = []
-    for cell, run in runs.items():
-        by_load = {(one.direction, one.share): one for one in run.latencies}
-        for direction in dict.fromkeys(direction for direction, _ in by_load):
-            loads = tuple(by_load.get((direction, share)) for share in shares)
-            rows.append(LatencyRow(cell, str(direction), run.plan.offer(direction).line_rate_pps, loads))
-    return LatencyTable(shares, tuple(rows))
+def find_latency_rows(cell: Cell, run: RunResult) -> Iterator[LatencyRow]:
+    """Yield the run's latencies by direction, if it measured any."""
+    for way in dict.fromkeys(one.direction for one in run.latencies):
+        loads = tuple(one for one in run.latencies if one.direction == way)
+        yield LatencyRow(cell, str(way), run.plan.offer(way).line_rate_pps, loads)
 
 
 @dataclass(frozen=True)
@@ -221,5 +206,5 @@ def with_figures(one: Older, result: RunResult) -> Older:
         one,
         curves=find_curves(row.cell, result, OLDER_POINTS) if has_curve(row.cell.kind) else (),
         costs=known_costs(result),
-        latencies=find_latency_table({row.cell: result}).rows,
+        latencies=tuple(find_latency_rows(row.cell, result)),
     )

@@ -98,7 +98,7 @@ def _shares(line_rate_pps: float) -> dict[str, tuple[float, float]]:
 def latency_figure(report: Report, looks: Looks) -> PlotFigure:
     """Plot mean and 99th percentile of the latency at shares of the throughput; for older nights the mean."""
     lines: list[PlotLine] = []
-    for row in sorted(report.latency.rows, key=lambda one: looks.column(one.cell)):
+    for row in sorted(report.latencies, key=lambda one: looks.column(one.cell)):
         night = report.dated.get(row.cell, "")
         lines += _latency_lines(row, looks.latest(row.cell, row.direction) | {"width": 1.8}, night)
         lines += _latency_lines(row, looks.latest(row.cell, row.direction, "-open-dot"), night, p99=True)
@@ -117,7 +117,7 @@ def latency_figure(report: Report, looks: Looks) -> PlotFigure:
 def _latency_lines(
     row: LatencyRow, look: dict[str, Any], night: str, older: Older | None = None, p99: bool = False
 ) -> Iterator[PlotLine]:
-    pairs = [(one, one.p99_s if p99 else one.mean_s) for one in row.loads if one is not None]
+    pairs = [(one, one.p99_s if p99 else one.mean_s) for one in row.loads]
     known = [(one, seconds) for one, seconds in pairs if seconds is not None]
     if not known:
         return

@@ -27,7 +27,7 @@ from ..tcp.table import PublishedCell
 from ..words import format_count
 from .columns import Column, column_of, order_columns
 from .grid import Grid, build_cost_grid, build_grid
-from .overlay import Curve, LatencyTable, Older, find_curves, find_latency_table
+from .overlay import Curve, LatencyRow, Older, find_curves, find_latency_rows
 from .tcp import TcpCell, WanRun, find_tcp_cells, find_wan_runs, mode_order, mode_words
 from .trends import Trend, find_trends
 
@@ -151,8 +151,8 @@ class Report:
         return {cell: costs for cell in by_given_rate(self.runs) if (costs := known_costs(self.runs[cell]))}
 
     @cached_property
-    def latency(self) -> LatencyTable:
-        return find_latency_table(self.runs)
+    def latencies(self) -> tuple[LatencyRow, ...]:
+        return tuple(row for cell, run in self.runs.items() for row in find_latency_rows(cell, run))
 
     @cached_property
     def tcp_cells(self) -> tuple[TcpCell, ...]:

@@ -17,7 +17,7 @@ from ..tcp.table import published_sheets
 from .grid import Grid, GridCell
 from .report import Report
 from .sheets_nights import change_sheet, trend_sheet
-from .sheets_packets import cost_sheet, curve_sheet, find_sized, latency_sheet, older_sheet, search_sheet, size_sheet
+from .sheets_packets import cost_sheet, curve_sheet, find_sized, latency_sheet, older_sheet, search_sheet, sizes_sheet
 from .sheets_tcp import leg_sheet, ping_sheet, process_sheet, tcp_sheet, tunnel_sheet, wan_sheet
 
 DEEPEST, LONGEST = 3, 400
@@ -89,7 +89,7 @@ def packet_parts(report: Report) -> Sequence[Part]:
         Part(
             "sizes",
             "Frame sizes",
-            (size_sheet(sized),),
+            (sizes_sheet(sized),),
             figures=(size_figure(sized),) if sized else (),
             caption="Frames per second of all directions together over the frame size with FCS (RFC 2544, section "
             "26.1). Dashed: line rate, the theoretical maximum. Open markers: lower bounds. The vertical axis has a "

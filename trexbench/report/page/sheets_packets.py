@@ -11,7 +11,8 @@ from ...core.load.sample import Phase
 from ...core.result import RunResult
 from ...core.units import format_share, format_time
 from ...core.verdict.parts import DirectionResult, Goal
-from ..run.sizes import size_items, throughputs
+from ..run.costs import COSTS, cost_items
+from ..run.sizes import size_sheet, throughputs
 from ..run.summary import LIMIT_WORDS, goal_items, limit_words
 from ..run.text import HEADS, LATENCIES, LATENCY_HEADS, direction_items, latency_items
 from ..sheet import (
@@ -23,8 +24,9 @@ from ..sheet import (
     of_count,
     of_pps,
     row_of,
+    with_columns,
 )
-from ..words import NONE, format_cycles, format_limit
+from ..words import NONE, format_limit
 from .report import Report
 
 FEWEST_SIZES = 3
@@ -66,7 +68,6 @@ def older_sheet(report: Report) -> Sheet:
 
 
 def cost_sheet(report: Report) -> Sheet:
-    heads = ":Run; :Phase; Forwarded [pps]; Cycles/packet; With polling; Vectors/call; Energy [\u00b5J/packet]"
     rows = []
     for cell, latest in report.costs.items():
         older = ((f"{cell}, {one.night}", one.costs) for one in report.older.get(cell, ()))
@@ -74,15 +75,13 @@ def cost_sheet(report: Report) -> Sheet:
             if cost.phase is Phase.RAMP:
                 continue
             phase = f"{cost.phase.value} {cost.trial}" if cost.trial > 1 else cost.phase.value
-            cycles = (figure(value, format_cycles) for value in (cost.cycles_per_packet, cost.with_polling))
-            more = (figure(value) for value in (cost.vectors_per_call, cost.uj_per_packet))
-            rows.append(row_of((name, phase, of_pps(cost.forwarded_pps), *cycles, *more), cell))
-    return make_sheet(heads, rows, "cycles", "Cycles per packet")
+            rows.append(row_of((name, phase, *cost_items(cost)), cell))
+    return make_sheet(f":Run; :Phase; {COSTS}", rows, "cycles", "Cycles per packet")
 
 
 def latency_sheet(report: Report) -> Sheet:
     """Table with a row for each load of every direction."""
-    loads = ((row.cell, one) for row in report.latency.rows for one in filter(None, row.loads))
+    loads = ((row.cell, one) for row in report.latencies for one in row.loads)
     rows = (row_of((str(cell), *latency_items(one)), cell) for cell, one in loads)
     return make_sheet(f":Run; {LATENCY_HEADS}", rows, "latency", LATENCIES)
 
@@ -112,13 +111,9 @@ def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item | s
     yield limit_words(run, one, goal)
 
 
-def size_sheet(duts: Sequence[SizedDut]) -> Sheet:
-    heads = (
-        ":Run; Frame [B]; Line rate per direction [pps]; Loss allowed [%]; Throughput [pps]; L2 [bit/s]; "
-        "Of line rate [%]; :Limit"
-    )
-    rows = ((name, *size_items(one)) for name, _, results in duts for one in throughputs(results))
-    return make_sheet(heads, rows, "frame-sizes", "Throughput by frame size")
+def sizes_sheet(duts: Sequence[SizedDut]) -> Sheet:
+    names = ((name,) for name, _, results in duts for _ in throughputs(results))
+    return with_columns(size_sheet([run for _, _, results in duts for run in results]), ":Run", names)
 
 
 def find_sized(runs: Mapping[Cell, RunResult]) -> list[SizedDut]:

@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from ...core.history.cell import Cell, by_given_rate
 from ...core.history.finding import Finding
-from ...core.units import format_time
 from ..clean import clean, escape_markdown
 from ..groups import NOTHING_DIFFERS, change_words, difference_lines, format_levels, format_noise, own_explanation
 from ..sheet import to_markdown as sheet_to_markdown
@@ -37,11 +36,11 @@ _UNIT = re.compile(rf"(?<=\d) (?=%|[kMG]?(?:pps|bit/s|B|Hz)\b|[\u00b5m]?s\b|(?:{
 def to_markdown(report: Report) -> str:
     """Render the report as markdown, for a chat or a wiki: the verdict, events, tables, trends, warnings.
 
-    Names cannot become links, tags or mentions. TCP's rates and the first table of each load's section are as on the
-    page; of other tables there is less, and nothing of those that the page folds away.
+    Names cannot become links, tags or mentions. TCP's rates, latencies and the first table of each load's section are
+    as on the page; of other tables there is less, and nothing of those that the page folds away.
     """
     parts = parts_of(report)
-    shown = {"tcp", *(part.sheets[0].name for part in parts)}
+    shown = {"tcp", "latency", *(part.sheets[0].name for part in parts)}
     sheets = [sheet for sheet in sheets_of(report, parts) if sheet.name in shown]
     values = {"report": report, "most_lines": MOST_LINES, "sheets": sheets}
     return fill("report.md", values, escape)
@@ -115,5 +114,4 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "flatten": facts_of,
     "typeset": lambda text: typeset(str(text)),
     "figure": partial(_figure, format_figure),
-    "duration": partial(_figure, format_time),
 }

@@ -13,6 +13,10 @@ from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_pps, of_sh
 from ..words import format_cycles, or_dash
 
 NO_CYCLES = "no cycles per packet"
+COSTS = (
+    "Offered [pps]; Forwarded [pps]; Loss [share]; Cycles/packet; With polling^1; Vectors/call^2; Clocks [MHz]^3; "
+    "Energy [\u00b5J/packet]^4"
+)
 
 
 def cost_words(cost: Cost, cpus: bool = True) -> str:
@@ -52,20 +56,17 @@ def format_costs(costs: Sequence[Cost], room: int | None = None) -> str:
 
 def cost_sheet(costs: Sequence[Cost]) -> Sheet:
     """Table of the costs, a row per rate."""
-    heads = (
-        "offered [pps]; forwarded [pps]; loss [share]; cycles/packet; with polling^1; vectors/call^2; "
-        "clocks, MHz^3; uJ/packet^4"
-    )
-    return make_sheet(heads, map(_cost_items, costs), "cycles", "Cost of a packet")
+    return make_sheet(COSTS, map(cost_items, costs), "cycles", "Cost of a packet")
 
 
-def _cost_items(cost: Cost) -> Iterator[Item]:
+def cost_items(cost: Cost) -> Iterator[Item]:
+    """Yield the items of COSTS."""
     yield from map(of_pps, (cost.offered_pps, cost.forwarded_pps))
     yield of_share(cost.loss)
     yield from (figure(value, format_cycles) for value in (cost.cycles_per_packet, cost.with_polling))
     yield figure(cost.vectors_per_call, "{:.2f}".format)
-    yield figure(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f}", 1e-6)
-    yield figure(cost.uj_per_packet, "{:.2f}".format)
+    yield figure(cost.effective_hz, lambda hertz: f"{hertz / 1e6:.0f} MHz", 1e-6)
+    yield figure(cost.uj_per_packet, "{:.2f} uJ".format)
 
 
 def cost_plots(costs: Sequence[Cost]) -> Iterator[PlotFigure]:

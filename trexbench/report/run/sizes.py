@@ -125,11 +125,11 @@ def size_sheet(results: Sequence[RunResult]) -> Sheet:
     ways = list(dict.fromkeys(way for result in results for way in result.plan.directions))
     shown = ways if 1 < len(ways) <= MOST_DIRECTIONS else []
     heads = (
-        *heads_of("frame [B]; line rate [pps]^1; loss [%]"),
+        *heads_of("Frame [B]; Line rate [pps]^1; Loss [%]"),
         *(Head(str(way), "pps", rank=4) for way in shown),
-        *heads_of("throughput [pps]; L2 [bit/s]^2; of line rate [%]^3; ::limit"),
+        *heads_of("Throughput [pps]; L2 [bit/s]^2; Of line rate [%]^3; ::Limit"),
     )
-    rows = (size_items(one, shown) for one in throughputs(results))
+    rows = (_size_items(one, shown) for one in throughputs(results))
     return make_sheet(heads, rows, "frame-sizes", "Throughput by frame size")
 
 
@@ -143,7 +143,7 @@ def format_sizes(results: Sequence[RunResult], room: int | None = None) -> str:
     return "\n".join([*table, "", *wrapped([f"{words}{together}{reach}"], room)]) + "\n"
 
 
-def size_items(throughput: Throughput, shown: Sequence[Direction] = ()) -> Iterator[Item | str]:
+def _size_items(throughput: Throughput, shown: Sequence[Direction]) -> Iterator[Item | str]:
     """Yield the items of a row, with a column for each direction ``shown``. The share is of one direction's line rate,
     so up to 200 % for both together."""
     plan, known = throughput.result.plan, throughput.total_pps > 0
