@@ -81,7 +81,7 @@ def test_the_floor_stands_beside_latencies_and_a_damaged_one_is_left_out() -> No
     assert kept["limits"][0]["floor_s"] is not None
     run = replace(result, generator={**result.generator, "calibration": kept})
     assert floors_of(run) == {"0->1": kept["limits"][0]["floor_s"]}
-    assert any(row[0].startswith("latency of the tester alone") for row in summarise(run).rows)
+    assert any(words.startswith("of the tester alone") for _, words in summarise(run).facts)
     for damaged in ("x", 3, {"limits": [1]}, {"measured": 1, "limits": []}, None):
         assert floors_of(replace(result, generator={**result.generator, "calibration": damaged})) == {}
 

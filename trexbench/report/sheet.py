@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, zip_longest
@@ -210,6 +210,21 @@ def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[str]]) -> 
     pairs = zip(sheet.lines, columns, strict=False)
     lines = tuple(replace(line, items=(*map(of_text, texts), *line.items)) for line, texts in pairs)
     return replace(sheet, heads=(*heads_of(heads), *sheet.heads), lines=lines)
+
+
+def turned(sheet: Sheet, width: int) -> Iterator[Sheet]:
+    """Yield the sheet with a column for each of its rows, as many side by side as fit into the width.
+
+    The first column's texts become heads; columns without any figure are left out.
+    """
+    rows = [[head.name, *(line.items[at].text for line in sheet.lines)] for at, head in enumerate(sheet.heads)]
+    names, *rows = [row for at, row in enumerate(rows) if not at or {*row[1:]} != {NONE}]
+    labels, widest = max(len(row[0]) for row in rows), max((len(text) for row in rows for text in row[1:]), default=1)
+    columns = max(1, (width - labels) // (len(BETWEEN) + widest))
+    for start in range(1, len(names), columns):
+        chosen = slice(start, start + columns)
+        heads = Head("", words=True), *(Head(name) for name in names[chosen])
+        yield make_sheet(heads, ([row[0], *row[chosen]] for row in rows))
 
 
 def of_text(value: object, about: Sequence[str] = ()) -> Item:

@@ -9,9 +9,12 @@ from statistics import fmean
 from typing import Any
 
 from ..plots import PlotAxis, PlotFigure, PlotLine
+from ..sheet import heads_of
+from ..words import typeset
 from .columns import Looks
 from .plots_packets import BOUND, WIDE
 from .report import Report, night_of_run
+from .sheets_tcp import RATES, rate_items
 from .tcp import TcpCell, points_of
 
 PANELS = ("mean rate, Mbit/s", "router CPU, %", "Mbit/s per % of a core", "ping, ms", "power, W")
@@ -31,7 +34,9 @@ def bar_figure(report: Report, looks: Looks) -> PlotFigure:
 def _row(one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
     summary, rate = one.summary, 1e-6 * one.summary.rate_bps
     look: dict[str, Any] = {"colour": looks.of(one.cell).hue, "marker": "circle", "size": 11}
-    texts = "; ".join(filter(None, (night_of_run(one.result), *_words(one))))
+    figures = zip(heads_of(RATES), rate_items(one), strict=True)
+    known = [f"{head.name}: {item.text}" for head, item in figures if item.raw][1:]
+    texts = typeset("; ".join([night_of_run(one.result), *known, *one.reasons]))
 
     def row(panel: int, words: str, idle: float | None, loaded: float | None = None, **more: Any) -> PlotLine:
         """Make the row's line in a panel; the mark of the loaded figure is hollow."""
@@ -58,25 +63,6 @@ def _row(one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
         yield row(3, f"{known[0]} ({known[1]})" if len(known) > 1 else known[0], idle, loaded)
     if summary.power_w is not None:
         yield row(4, f"{summary.power_w:.4g}", summary.power_w)
-
-
-def _words(one: TcpCell) -> Iterator[str]:
-    summary = one.summary
-    mbps = 1e-6 * summary.rate_bps
-    apart = "" if summary.uncertainty_bps is None else f" ± {1e-6 * summary.uncertainty_bps:.3g}"
-    share = f", {100 * summary.rate_bps / summary.link_bps:.4g} % of the line" if summary.link_bps else ""
-    yield f"{'at least ' * summary.at_least}{mbps:.4g}{apart} Mbit/s{share}"
-    yield summary.limit.words
-    yield from one.reasons
-    if one.cores:
-        yield f"router CPU by core: {', '.join(_rounded(100 * busy) for busy in one.cores)} %"
-    if one.hottest is not None:
-        yield f"hottest core {one.hottest.cpu}: {_rounded(100 * one.hottest.busy)} %"
-    if one.bps_per_percent is not None:
-        yield f"{1e-6 * one.bps_per_percent:.4g} Mbit/s per % of a core"
-    yield _pings(one)
-    if summary.power_w is not None:
-        yield f"{summary.power_w:.4g} W"
 
 
 def _pings(one: TcpCell) -> str:

@@ -28,21 +28,22 @@ from ..words import NONE
 from .report import Report
 from .tcp import TcpCell, mode_words
 
+RATES = (
+    ":Run; Mean rate [bit/s]; 95 % interval [\u00b1 bit/s]; :Limit; Retransmits; Ping idle [\u00b5s]; "
+    "Ping loaded [\u00b5s]; Router CPU, of its cores [share]; Hottest core [share]; Mbit/s per % of a core; Power [W]"
+)
+
 
 def tcp_sheet(report: Report) -> Sheet:
-    heads = (
-        ":Run; Mean rate [bit/s]; 95 % interval [\u00b1 bit/s]; :Limit; Retransmits; "
-        "Ping idle [\u00b5s]; Ping loaded [\u00b5s]; Router CPU, of its cores [share]; "
-        "Hottest core [share]; Mbit/s per % of a core; Power [W]"
-    )
-    return make_sheet(heads, map(_rate_items, report.tcp_cells), "tcp", "TCP through the router")
+    return make_sheet(RATES, map(rate_items, report.tcp_cells), "tcp", "TCP through the router")
 
 
 def _name_item(one: TcpCell) -> Item:
     return named(one.name, one.cell.mark)
 
 
-def _rate_items(one: TcpCell) -> Iterator[Item | str]:
+def rate_items(one: TcpCell) -> Iterator[Item]:
+    """Yield the items of RATES."""
     summary, hottest = one.summary, one.hottest
     yield _name_item(one)
     yield of_bits(summary.rate_bps, bound=summary.at_least)

@@ -1,8 +1,8 @@
-"""A run's summary in reading order: the answer, the figures, the warnings, the facts; text.py lays it out."""
+"""A run's summary in words: the answer, the verdicts, the warnings, the facts; text.py adds the figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...core.units import format_bits, format_length, format_pps, format_share, 
 from ...core.verdict.parts import DirectionResult, Goal, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
 from ..sheet import Item, of_interval, of_pps
-from ..words import NONE, banners_of, format_bound, format_limit, format_loss, name_of, or_dash, text_of
+from ..words import banners_of, format_bound, name_of, or_dash, text_of
 from .costs import cost_words
 
 LIMIT_WORDS = {
@@ -37,22 +37,10 @@ class RunSummary:
 
     banners: tuple[str, ...]
     headline: str
-    directions: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    """Each a label, then a cell per direction."""
     verdicts: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     """Labels and texts."""
-
-    def tables(self, width: int) -> Iterator[list[tuple[str, ...]]]:
-        """Yield tables headed by directions, as many side by side as fit into the width."""
-        labels = max(len(row[0]) for row in self.rows)
-        cells = max(len(cell) for row in self.rows for cell in row[1:])
-        columns = max(1, (width - labels) // (2 + cells))
-        for start in range(0, len(self.directions), columns):
-            chosen = slice(start, start + columns)
-            yield [("", *self.directions[chosen]), *((row[0], *row[1:][chosen]) for row in self.rows)]
 
 
 def summarise(result: RunResult) -> RunSummary:
@@ -61,8 +49,6 @@ def summarise(result: RunResult) -> RunSummary:
     return RunSummary(
         banners=tuple(banners_of(result)),
         headline=f"{name_of(result)}: {answer_words(result)}",
-        directions=tuple(str(one.direction) for one in directions),
-        rows=(*_rows(result), *_latency_rows(result)),
         verdicts=tuple((str(one.direction), f"{limit_words(result, one)}: {reasons}") for one, reasons in verdicts),
         warnings=tuple(c.text for c in (*result.warnings, *result.analysis_warnings, *result.dut_warnings)),
         facts=tuple(_facts(result)),
@@ -101,7 +87,7 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
     elif plan.seeks_knee and (interval := of_interval(directions[0])).raw:
         words += f" ({interval.text})"
     if not plan.seeks_knee:
-        words += f" received of {format_pps(sum(_offered_pps(result, one) for one in directions))} offered"
+        words += f" received of {format_pps(sum(offered_pps(result, one) for one in directions))} offered"
     reach = f" ({len(directions)} directions, up to {len(directions)}00 %)" if len(directions) > 1 else ""
     share = f"{format_share(plan.line_share(rates))} of {line_speeds(plan)} line rate{reach}"
     if brief:
@@ -115,7 +101,8 @@ def held_cost_of(result: RunResult) -> Cost | None:
     return result.held_cost if result.held_pps is not None else None
 
 
-def _offered_pps(result: RunResult, direction: DirectionResult) -> float:
+def offered_pps(result: RunResult, direction: DirectionResult) -> float:
+    """Return the rate sent in the hold; 0 without one."""
     hold = phase_window(direction.direction, result.samples, Phase.HOLD)
     return hold.sent_pps if hold else 0.0
 
@@ -144,61 +131,9 @@ def limit_words(result: RunResult, one: DirectionResult, goal: Goal | None = Non
     return f"{LIMIT_WORDS[limit]}{' before the run ended' if early else ''}"
 
 
-def _rows(result: RunResult) -> Iterator[tuple[str, ...]]:
-    plan, directions = result.plan, result.analysis.directions
-
-    def row(label: str, cell: Callable[[DirectionResult], str]) -> tuple[str, ...]:
-        return (label, *map(cell, directions))
-
-    def on_the_line(of: Callable[[Offer, float], float], form: Callable[[float], str]) -> Callable[..., str]:
-        return lambda one: or_dash(known_pps(one), lambda pps: form(of(plan.offer(one.direction), pps)))
-
-    if plan.seeks_knee:
-        yield row(f"rate with loss <= {format_limit(plan.loss_threshold)}", rate_words)
-    else:
-        yield row("offered", lambda one: format_pps(_offered_pps(result, one)))
-        held = held_cost_of(result) is not None
-        yield row("received", (lambda one: format_pps(one.maximum_pps)) if held else rate_words)
-    yield row("  on the wire (L1)", on_the_line(Offer.l1_bps, format_bits))
-    yield row("  of line rate", on_the_line(Offer.line_share, format_share))
-    if plan.seeks_knee:
-        yield row("first rate above that loss", lambda one: or_dash(one.first_bad_pps, format_pps))
-    yield row("  interval", lambda one: of_interval(one).text)
-    for number, goal in enumerate(directions[0].goals[1:] if directions else (), 1):
-        found = [goal_items(one, one.goals[number]) if number < len(one.goals) else None for one in directions]
-        yield (
-            f"rate with loss <= {format_limit(goal.loss)}",
-            *(NONE if items is None else items[0].text for items in found),
-        )
-        yield "  interval" + " " * number, *(NONE if items is None else items[1].text for items in found)
-    if plan.length_s(Phase.CONFIRM):
-        yield row(f"confirmed, held {format_length(plan.length_s(Phase.CONFIRM))}", _confirmed)
-    yield row("max received in a window", lambda one: format_pps(one.max_received_pps))
-    yield row("loss in the hold", lambda one: format_loss(one.hold_loss))
-    yield row("frames sent, whole run", lambda one: _count(one.sent))
-    yield row("frames received", lambda one: _count(one.received))
-
-
-def _confirmed(one: DirectionResult) -> str:
-    if not one.trials:
-        return NONE
-    return "none" if one.confirmed_pps is None else format_pps(one.confirmed_pps)
-
-
-def _count(value: int) -> str:
+def format_frames(value: int) -> str:
+    """``16 130 000``"""
     return f"{value:,}".replace(",", " ")
-
-
-def _latency_rows(result: RunResult) -> Iterator[tuple[str, ...]]:
-    for share in dict.fromkeys(one.share for one in result.latencies):
-        times = []
-        for one in (one for one in result.latencies if one.share == share):
-            within = "" if one.mean_s is None or one.p99_s is None else f" ({format_time(one.p99_s)})"
-            times.append(f"{or_dash(one.mean_s, format_time)}{within}")
-        yield f"latency at {100 * share:g} % of the throughput, mean (p99)", *times
-    if result.latencies and (floors := floors_of(result)):
-        known = [floors.get(str(one)) for one in result.plan.directions]
-        yield "latency of the tester alone, mean", *(or_dash(one, format_time) for one in known)
 
 
 def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
@@ -217,6 +152,9 @@ def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
         yield "spread", "; ".join(result.spread.sentences)
     if result.spread_check is not None:
         yield "", result.spread_check.sentence
+    if result.latencies and (floors := floors_of(result)):
+        times = ", ".join(f"{way} {format_time(floor_s)}" for way, floor_s in floors.items())
+        yield "latency", f"of the tester alone, mean: {times}"
     yield from (("hint", words) for words in result.plan.hints(result.analysis.directions))
     yield "sent", profile_words(result.profile)
     yield "plan", plan_words(result.plan)
@@ -262,7 +200,7 @@ def traffic_words(profile: Mapping[str, Any]) -> str:
         parts.append(f"mean {mean:.1f} B")
     if isinstance(flows, int):
         upper = "" if profile.get("flows_exact", True) else "at most "
-        parts.append(f"{upper}{_count(flows)} flow{'' if flows == 1 else 's'}")
+        parts.append(f"{upper}{format_frames(flows)} flow{'' if flows == 1 else 's'}")
     return ", ".join(parts)
 
 

@@ -5,46 +5,58 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os import path as paths
 from typing import TextIO
 
 from ...core.load.sample import Phase
 from ...core.result import RunResult
+from ...core.units import format_share
 from ...core.verdict.latency import Latency
 from ...core.verdict.parts import DirectionResult
 from ..clean import clean
 from ..room import room_of, wrapped
 from ..sheet import (
-    Head,
     Item,
     Sheet,
     figure,
     format_sheet,
     make_sheet,
+    of_bits,
     of_count,
     of_interval,
     of_pps,
     of_share,
     of_time,
     raw_of,
+    turned,
 )
 from ..words import NONE, format_count, format_limit, name_of
 from .costs import cost_sheet, cost_words
 from .live import Live
-from .summary import RunSummary, answer_words, goal_items, held_cost_of, known_pps, limit_words, rate_words, summarise
+from .summary import (
+    answer_words,
+    format_frames,
+    goal_items,
+    held_cost_of,
+    known_pps,
+    limit_words,
+    offered_pps,
+    rate_words,
+    summarise,
+)
 
 WIDTH = 100
 LINES, DIRECTIONS = 10, 4
 """Most lines of a brief summary, and most directions that have one each."""
-FIGURES = (
-    "Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max received [pps]; "
-    "Loss in the hold [share]; :Limit"
+RATES = (
+    "Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max received [pps]; Loss in the hold [share]"
 )
-HEADS = f":Direction; {FIGURES}"
+HEADS = f":Direction; {RATES}; :Limit"
+TOTALS = "Offered in the hold [pps]; On the wire (L1) [bit/s]; Of line rate [%]; Frames sent; Frames received"
 LATENCY_HEADS = (
-    ":Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 [\u00b5s]; "
-    "p99 [\u00b5s]; Max [\u00b5s]; Min [\u00b5s]; Jitter [\u00b5s]; Loss [share]; "
-    "Tagged sent; Back"
+    ":Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 [\u00b5s]^1; p99 [\u00b5s]; "
+    "Max [\u00b5s]^1; Min [\u00b5s]^2; Jitter [\u00b5s]^2; Loss [share]; Tagged^3; Back^3"
 )
 LATENCIES = "Latency at shares of the throughput"
 Line = Sequence[tuple[str, str]]
@@ -65,7 +77,7 @@ def print_summary(result: RunResult, stream: TextIO) -> None:
     if stream.isatty():
         from .terminal import print_lines  # rich: only where it draws
 
-        print_lines(_lines(summarise(result), width_of(stream)), stream)
+        print_lines(_lines(result, width_of(stream)), stream)
     else:
         stream.write(format_summary(result, room_of(stream)))
 
@@ -77,16 +89,20 @@ def width_of(stream: TextIO) -> int:
 
 def format_summary(result: RunResult, room: int | None = None) -> str:
     """Format the summary: headline, table, limits, warnings, what was sent and how. room: as of room_of."""
-    lines = ("".join(text for text, _ in line) for line in _lines(summarise(result), room or WIDTH))
+    lines = ("".join(text for text, _ in line) for line in _lines(result, room))
     return "".join(f"{line}\n" for line in wrapped([*lines], room))
 
 
-def _lines(summary: RunSummary, width: int) -> Iterator[Line]:
+def _lines(result: RunResult, room: int | None) -> Iterator[Line]:
+    width = room or WIDTH
+    summary, directions, latencies = summarise(result), direction_sheet(result), latency_sheet(result)
+    directions = replace(directions, heads=directions.heads[:-1])  # the verdicts say the limits
     name, _, answer = clean(summary.headline).partition(": ")
     blocks: list[list[Line]] = [
         [[(f"*** {clean(banner)} ***", "bold white on red")] for banner in summary.banners],
         [[(f"{name}: ", "bold"), (answer, "bold green")]],
-        *(_table(rows) for rows in summary.tables(width)),
+        *(_table(sheet) for sheet in turned(directions, width)),
+        [[(line, "")] for line in format_sheet(latencies, room)] if latencies.lines else [],
         _pairs(summary.verdicts, "bold", width),
         _pairs([("warning", text) for text in summary.warnings], "bold yellow", width),
         _pairs(summary.facts, "dim", width),
@@ -97,10 +113,9 @@ def _lines(summary: RunSummary, width: int) -> Iterator[Line]:
         yield from block
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[Line]:
-    lines = format_sheet(make_sheet([Head(name, words=not at) for at, name in enumerate(rows[0])], rows[1:]))
-    # The head, and the row with the answer.
-    return [[(line, "bold" if number < 2 else "")] for number, line in enumerate(lines)]
+def _table(sheet: Sheet) -> list[Line]:
+    lines = enumerate(format_sheet(sheet))
+    return [[(line, "bold" if not number or line.startswith("Rate") else "")] for number, line in lines]
 
 
 def _pairs(pairs: Sequence[tuple[str, str]], style: str, width: int) -> list[Line]:
@@ -166,32 +181,48 @@ def _cut(label: str, text: str, width: int) -> str:
 def sheets_of_packets(run: RunResult) -> Iterator[Sheet]:
     """Yield the run's tables: of its directions, and those of latencies and costs that have a row."""
     yield direction_sheet(run)
-    latencies = make_sheet(LATENCY_HEADS, map(latency_items, run.latencies), "latency", LATENCIES)
-    yield from (sheet for sheet in (latencies, cost_sheet(run.costs)) if sheet.lines)
+    yield from (sheet for sheet in (latency_sheet(run), cost_sheet(run.costs)) if sheet.lines)
+
+
+def latency_sheet(run: RunResult) -> Sheet:
+    return make_sheet(LATENCY_HEADS, map(latency_items, run.latencies), "latency", LATENCIES)
 
 
 def direction_sheet(run: RunResult) -> Sheet:
     """Table of the run's directions, with a row for each goal of a search."""
     rows = (row for direction in run.analysis.directions for row in _goal_rows(run, direction))
-    return make_sheet(f":Direction; Loss allowed [%]; {FIGURES}", rows, "directions", "Directions")
+    heads = f":Direction; Loss allowed [%]; {RATES}; {TOTALS}; :Limit"
+    return make_sheet(heads, rows, "directions", "Directions")
 
 
 def _goal_rows(run: RunResult, one: DirectionResult) -> Iterator[tuple[Item | str, ...]]:
-    name, *items = direction_items(one)
+    name, *items = direction_items(one, given=held_cost_of(run) is not None)
     allowed = figure(run.plan.loss_threshold if run.plan.seeks_knee else None, format_limit, 100)
-    yield name, allowed, *items, limit_words(run, one)
+    yield name, allowed, *items, *_totals(run, one), limit_words(run, one)
     for goal in one.goals[1:]:
         allowed = figure(goal.loss, format_limit, 100)
-        yield name, allowed, *goal_items(one, goal), *[NONE] * 4, limit_words(run, one, goal)
+        yield name, allowed, *goal_items(one, goal), *[NONE] * 9, limit_words(run, one, goal)
 
 
-def direction_items(direction: DirectionResult) -> Iterator[Item | str]:
-    """Yield the items of HEADS, except the limit."""
+def direction_items(direction: DirectionResult, given: bool = False) -> Iterator[Item | str]:
+    """Yield the items of HEADS, except the limit. given: the rate was, and is no bound of a maximum."""
     yield str(direction.direction)
-    yield of_pps(known_pps(direction), bound=direction.at_least)
+    yield of_pps(known_pps(direction), bound=direction.at_least and not given)
     yield of_interval(direction)
-    yield from map(of_pps, (direction.first_bad_pps, direction.confirmed_pps, direction.max_received_pps))
+    yield of_pps(direction.first_bad_pps)
+    failed = direction.trials and direction.confirmed_pps is None
+    yield Item("none", "") if failed else of_pps(direction.confirmed_pps)
+    yield of_pps(direction.max_received_pps)
     yield of_share(direction.hold_loss)
+
+
+def _totals(run: RunResult, one: DirectionResult) -> Iterator[Item]:
+    """Yield the items of TOTALS."""
+    offer, rate = run.plan.offer(one.direction), known_pps(one)
+    yield of_pps(offered_pps(run, one) or None)
+    yield of_bits(None if rate is None else offer.l1_bps(rate))
+    yield figure(None if rate is None else offer.line_share(rate), format_share, 100)
+    yield from (figure(frames, format_frames) for frames in (one.sent, one.received))
 
 
 def latency_items(latency: Latency) -> Iterator[Item | str]:

@@ -122,10 +122,11 @@ def way_items(flow: FlowResult) -> Iterator[Item | str]:
     statistics = flow.statistics
     yield name_of_flow(flow)
     for name in ("min", "max", "mean", "uncertainty", "median", "sstdev"):
-        yield of_mega(None if statistics is None else getattr(statistics, name))
+        value = None if statistics is None else getattr(statistics, name)
+        yield of_mega(value, bound=name == "mean" and flow.verdict.at_least)
     yield figure(None if statistics is None else statistics.lag1, "{:.2f}".format)
     yield of_count(flow.flow.retransmits)
-    yield f"{'>= ' if flow.verdict.at_least else ''}{flow.verdict.limit.value}"
+    yield flow.verdict.limit.value
 
 
 def ping_items(ping: PingResult) -> Iterator[Item | str]:
