@@ -15,7 +15,7 @@ from .columns import Looks
 from .plots_packets import BOUND, WIDE
 from .report import Report, night_of_run
 from .sheets_tcp import RATES, rate_items
-from .tcp import TcpCell, points_of
+from .tcp import TcpCell, pool_intervals
 
 PANELS = ("mean rate, Mbit/s", "router CPU, %", "Mbit/s per % of a core", "ping, ms", "power, W")
 FEW = 3
@@ -89,19 +89,19 @@ def _series(report: Report, one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
     both = len({flow.flow.sender for flow in one.flows}) > 1
     pings = _pings(one)
     for number, flow in enumerate(one.flows):
-        points, look = points_of(flow), looks.latest(one.cell, str(number))
+        points, look = [*pool_intervals(flow)], looks.latest(one.cell, str(number))
         look |= {"dash": "none"} if len(points) < FEW else {"marker": None}
         sender = f", {flow.flow.sender} sends" if both else ""
         panels = (
             ("Mbit/s", [1e-6 * point.received_bps for point in points]),
-            ("segments/s sent again", [_or_gap(point.retransmitted_ps) for point in points]),
+            ("segments/s sent again", [_or_gap(point.retransmits) / point.length_s for point in points]),
             ("ms round trip", [1e3 * _or_gap(point.rtt_s) for point in points]),
         )
         for panel, (unit, values) in enumerate(panels):
             if not all(map(isnan, values)):
                 yield PlotLine(
                     f"{sender}, repetition {flow.leg.repetition}" if flow.leg.repetition > 1 else sender,
-                    [point.at_s for point in points],
+                    [(point.begin_s + point.end_s) / 2 for point in points],
                     values,
                     f"{{y}} {unit}; at {{x}} s{f'; {pings}' if pings else ''}",
                     (one.cell,),

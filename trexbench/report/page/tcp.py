@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
@@ -11,6 +11,7 @@ from ...core.dut.cycles import CpuShare
 from ...core.history.cell import Cell
 from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
 from ...core.tcp.cpu import mean_columns
+from ...core.tcp.intervals import Interval
 from ...core.tcp.plan import Way
 from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
 from ...core.tcp.tunnel import hosts_of
@@ -21,19 +22,6 @@ from ..tcp.curves import find_plot
 
 MOST_POINTS = 240
 """Most points of a series; neighbouring intervals of a longer one are pooled."""
-
-
-@dataclass(frozen=True)
-class PlotPoint:
-    """One or more intervals of a leg."""
-
-    at_s: float
-    """Middle of the intervals, since the leg began."""
-    length_s: float
-    received_bps: float
-    retransmitted_ps: float | None
-    """Segments per second."""
-    rtt_s: float | None
 
 
 @dataclass(frozen=True)
@@ -137,24 +125,21 @@ def mode_words(cell: Cell) -> str:
     return f"{mode.leg}{streams}{marks}"
 
 
-def points_of(flow: FlowResult, most: int = MOST_POINTS) -> tuple[PlotPoint, ...]:
-    """Pool neighbouring intervals of a flow to at most ``most`` points; no interval is left out."""
-    intervals, points = flow.flow.intervals, []
-    size = -(-len(intervals) // most) or 1
-    for at in range(0, len(intervals), size):
-        pooled = intervals[at : at + size]
-        length_s = sum(one.length_s for one in pooled)
-        resent = [one.retransmits for one in pooled if one.retransmits is not None]
-        rtts_s = [one.rtt_s for one in pooled if one.rtt_s is not None]
-        point = PlotPoint(
-            at_s=(pooled[0].begin_s + pooled[-1].end_s) / 2,
-            length_s=length_s,
-            received_bps=sum(one.received_bps * one.length_s for one in pooled) / length_s,
-            retransmitted_ps=sum(resent) / length_s if len(resent) == len(pooled) else None,
+def pool_intervals(flow: FlowResult, most: int = MOST_POINTS) -> Iterator[Interval]:
+    """Pool neighbouring intervals of a flow to at most ``most``; none is left out."""
+    every = flow.flow.intervals
+    size = -(-len(every) // most) or 1
+    for at in range(0, len(every), size):
+        some = every[at : at + size]
+        resent = [one.retransmits for one in some if one.retransmits is not None]
+        rtts_s = [one.rtt_s for one in some if one.rtt_s is not None]
+        yield replace(
+            some[0],
+            end_s=some[-1].end_s,
+            received_bps=sum(one.received_bps * one.length_s for one in some) / sum(one.length_s for one in some),
+            retransmits=sum(resent) if len(resent) == len(some) else None,
             rtt_s=fmean(rtts_s) if rtts_s else None,
         )
-        points.append(point)
-    return tuple(points)
 
 
 @dataclass(frozen=True)
