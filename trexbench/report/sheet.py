@@ -168,7 +168,7 @@ def to_markdown(sheet: Sheet, signs: Callable[[str], str] = str) -> str:
         return f"| {' | '.join(NONE if text == NONE else escape_markdown(text) for text in texts)} |\n"
 
     lines = [f"## {escape_markdown(sheet.caption)}\n\n"] if sheet.caption else []
-    lines.append(row(head.name for head in sheet.heads))
+    lines.append(row(signs(head.name) for head in sheet.heads))
     lines.append(f"|{'|'.join(' --- ' if head.words else ' ---: ' for head in sheet.heads)}|\n")
     for block, rows in sheet.parts:
         name = f"| ***{escape_markdown(signs(block))}*** |{'  |' * (len(sheet.heads) - 1)}\n"

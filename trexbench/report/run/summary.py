@@ -131,9 +131,9 @@ def limit_words(result: RunResult, one: DirectionResult, goal: Goal | None = Non
     return f"{LIMIT_WORDS[limit]}{' before the run ended' if early else ''}"
 
 
-def format_frames(value: int) -> str:
+def format_frames(value: float) -> str:
     """``16 130 000``"""
-    return f"{value:,}".replace(",", " ")
+    return f"{value:,.0f}".replace(",", " ")
 
 
 def _facts(result: RunResult) -> Iterator[tuple[str, str]]:

@@ -81,7 +81,7 @@ def published_sheets(lines: Sequence[PublishedCell], marked: bool = False) -> li
     """
     names = [named(one.cell.known_by, one.row.cell.mark if marked and one.row is not None else "") for one in lines]
     pairs = [*zip(names, lines, strict=True)]
-    rates = make_sheet(_HEADS, (_row(*pair) for pair in pairs), "published", "Beside published figures")
+    rates = make_sheet(_HEADS, (_row(*pair) for pair in pairs), "published", "Beside published figures, in Mbit/s")
     if not any(one.published_cpu or "client_tunnel" in one.cpu for one in lines):
         return [rates]
     cpus = (row for pair in pairs for row in _cpu_rows(*pair))
