@@ -173,7 +173,7 @@ def test_csv_has_raw_figures_and_no_formula() -> None:
     assert all(float(row["maximum"].removeprefix(">=")) > 1e6 for row in rows)
     assert {row["unit"] for row in rows} == {"bit/s", "pps"}
     shown = run("results", "show", TCP, "--csv")
-    assert "DUT,mode,status,way," in shown.out and "mean, Mbit/s" in shown.out and "'" not in shown.out
+    assert "DUT,mode,status,Way," in shown.out and "Mean, Mbit/s" in shown.out and "'" not in shown.out
     assert "CSV has the first table only; md also has: " in shown.err
 
 
