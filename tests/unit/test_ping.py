@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from boxes import Said, Says
 from hypothesis import given
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
 from trexbench.host.ping import EchoReply, PingSeries, parse_ping, ping
-from trexbench.session.tcp.proof import judge
+from trexbench.session.tcp.hosts import Endpoint, Endpoints
+from trexbench.session.tcp.proof import judge, prove_path
 
 IPUTILS = """PING 100.66.2.2 (100.66.2.2) 56(84) bytes of data.
 64 bytes from 100.66.2.2: icmp_seq=1 ttl=63 time=0.112 ms
@@ -107,3 +110,12 @@ def seen(*ttls: int, **more: object) -> PingSeries:
 def test_what_answers_prove(series: PingSeries, sent: int, routers: int, words: str | None) -> None:
     found = judge(series, sent, routers, 4)
     assert found is None if words is None else found is not None and words in found[0] and found[1]
+
+
+def test_a_ttl_that_is_no_number_is_a_line_of_the_host() -> None:
+    nothing: Any = None
+    says: Any = Says(Said(BUSYBOX))
+    both = {"interface": "eth1", "bypass": {}, "bypass_interface": "", "connected": nothing, "attestation": nothing}
+    client, server = (Endpoint(name, says, {4: "192.0.2.1"}, **both) for name in ("client", "server"))
+    with pytest.raises(DutError, match=r"the TTL on .* is 'PING 192.*: see /proc/sys/net/ipv4/ip_default_ttl there"):
+        prove_path(Endpoints(client, server, nothing, nothing), (4,))

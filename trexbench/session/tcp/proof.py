@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...core.errors import DutError
 from ...host.ping import PingSeries, ping
-from ...transport import run_checked
 from .hosts import Endpoint, Endpoints
+from .tunnels import read_number
 
 COUNT, EVERY_S = 3, 0.2
 """Echo requests of one proof; 0.2 s is the shortest interval for users other than root."""
@@ -66,7 +66,8 @@ def _prove_way(asking: Endpoint, other: Endpoint, version: int, around: bool, ro
     else:
         source, address, interface = asking.addresses[version], other.addresses[version], other.interface
     series = ping(asking.transport, address, COUNT, EVERY_S, version, source)
-    sent_ttl = int(run_checked(other.transport, ("cat", _TTL if version == 4 else _HOPS.format(interface))))
+    word = "TTL" if version == 4 else f"hop limit of {interface}"
+    sent_ttl = read_number(other.transport, _TTL if version == 4 else _HOPS.format(interface), word)
     if wrong := judge(series, sent_ttl, routers, version):
         raise DutError(f"{asking.place} to {other.name} {address}: {wrong[0]}", wrong[1])
     return ProvedPath(version, asking.name, other.name, sent_ttl, series.ttls[0], series.times_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -137,7 +138,9 @@ def tunnelled(
         yield None
         return
     far, places = _places(config, wished)
-    line_mtu = min(_mtu(hosts[role], str(place["parent"])) for role, place in places.items())
+    parents = {role: str(place["parent"]) for role, place in places.items()}
+    mtus = (read_number(hosts[role], f"/sys/class/net/{name}/mtu", f"MTU of {name}") for role, name in parents.items())
+    line_mtu = min(mtus)
     mtu = wished.inner_mtu(line_mtu)
     keys = make_keys(wished)
     with ExitStack() as stack:
@@ -184,10 +187,11 @@ def _places(config: DutConfig, wished: Tunnel) -> tuple[str, dict[str, dict[str,
     return far, {far: other, "client": client}
 
 
-def _mtu(host: Transport, interface: str) -> int:
-    text = run_checked(host, ("cat", f"/sys/class/net/{interface}/mtu")).strip()
-    if not text.isdigit():
-        raise DutError(f"MTU of {interface} on {host.place} is {text[:40]!r}", "see ip link")
+def read_number(host: Transport, path: str, what: str) -> int:
+    """Read a number from the kernel; DutError where the file has none."""
+    text = run_checked(host, ("cat", path)).strip()
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise DutError(f"the {what} on {host.place} is {text[:40]!r}", f"see {path} there")
     return int(text)
 
 
