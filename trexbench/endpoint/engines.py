@@ -44,7 +44,12 @@ class LegPart:
         """Time after which the agent ends by itself, with what it started."""
         waits_s = READY_S if self.role == "server" else 0.0
         connections = self.plan.streams * (2 if self.leg.way is Way.BIDIR else 1)  # opened one after the other
-        return waits_s + connections * LONGEST_S + self.plan.omit_s + self.plan.time_s + GRACE_S
+        return waits_s + connections * LONGEST_S + self.flow_limit_s
+
+    @property
+    def flow_limit_s(self) -> float:
+        """The part of it that remains once all connections are open."""
+        return self.plan.omit_s + self.plan.time_s + GRACE_S
 
 
 class Embedded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import select
 import threading
@@ -61,7 +62,8 @@ def run_leg(
             if part.role == "server":
                 _wait_ready(agent, part)
         try:
-            error = _listen([agents["client"], agents["server"]], parts[0].limit_s, noted)
+            both = [agents["client"], agents["server"]]
+            error = _listen(both, parts[0].limit_s, noted, parts[0].flow_limit_s)
         except (Interrupted, KeyboardInterrupt):
             if of_client.reports_late:
                 _end_early(parts, agents, seen)
@@ -135,8 +137,11 @@ def _wait_ready(agent: Agent, part: LegPart) -> None:
         raise DutError(what, "see whether it still answers")
 
 
-def _listen(agents: Sequence[Agent], within_s: float, seen: Seen) -> BenchError | None:
-    """Listen until both agents have ended; return the errors of those that failed, the second if it came soon."""
+def _listen(agents: Sequence[Agent], within_s: float, seen: Seen, flow_limit_s: float = math.inf) -> BenchError | None:
+    """Listen until both agents have ended; return the errors of those that failed, the second if it came soon.
+
+    flow_limit_s: time from the first reading of connections, which the embedded endpoint makes once all are open.
+    """
     deadline = time.monotonic() + within_s
     errors: list[BenchError] = []
     while waiting := [agent for agent in agents if not agent.ended]:
@@ -149,6 +154,8 @@ def _listen(agents: Sequence[Agent], within_s: float, seen: Seen) -> BenchError 
             if agent.running in ready:
                 for reading in agent.hear():
                     seen(agent.host.name, reading)
+                    if reading.streams:
+                        deadline = min(deadline, time.monotonic() + flow_limit_s)
                 if agent.error is not None:
                     errors.append(agent.error)
                 if agent.failed:
