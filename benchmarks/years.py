@@ -108,8 +108,8 @@ class Site:
                 yield (text % {"n": night, **{f"{n}": one[place] for n, one in enumerate(values)}}).encode()
 
 
-def write_as(table: Any, path: Path, suite: str) -> None:
-    """Write the table as that of another suite: all sites have the same figures."""
+def write_as(table: Any, path: Path, suite: str, nights: list[str]) -> None:
+    """Write the table as that of these nights of another suite: all sites have the same figures."""
     import pyarrow.compute as pc
 
     from trexbench.results.parquet import write_table
@@ -119,13 +119,13 @@ def write_as(table: Any, path: Path, suite: str) -> None:
         other = pc.replace_substring(table.column(name), SUITE, suite)
         table = table.set_column(at, table.schema.field(at), other)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_table(path, table)
+    write_table(path, table, frozenset(nights))
 
 
 def make_store(store: Path, sites: int, years: int) -> int:
     """Write everything; the number of rows."""
     from trexbench.core.history.night import night_to_dict
-    from trexbench.results.rowfiles import ENDING, folder_of
+    from trexbench.results.parquet import month_file
     from trexbench.results.store import encode_json
 
     template = Template(measure_one(store.parent / "one"))
@@ -138,15 +138,14 @@ def make_store(store: Path, sites: int, years: int) -> int:
         rows = rows or made
     files: dict[str, list[str]] = {}
     for night in nights:
-        length = 4 if night[:4] < str(LAST)[:4] else 7 if night[:7] < str(LAST)[:7] else 10
-        files.setdefault(night[:length], []).append(night)
+        files.setdefault(night[:7], []).append(night)
     (store / "nights").mkdir()
     site = Site(rows)
     tables = {name: site.make(some) for name, some in files.items()}
     for number in range(sites):
         suite = f"site-{number:02}"
         for name, table in tables.items():
-            write_as(table, folder_of(store, suite) / (name + ENDING), suite)
+            write_as(table, store / month_file(suite, name), suite, [f"{night}-{suite}" for night in files[name]])
         records = tuple(
             CellRecord(
                 row.cell, CellState.DONE, (Attempt("@N@T22:00:00Z", f"@N@{row.path[10:]}", took_s=400.0),), 400.0

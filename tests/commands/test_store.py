@@ -77,8 +77,7 @@ def test_a_directory_elsewhere(tmp_path: Path) -> None:
     assert [name for name in stored if not name.startswith("20")] == [
         "nights/2026-03-01-small.json",
         "nights/2026-03-02-small.json",
-        "rows/small/2026-03-01.parquet",
-        "rows/small/2026-03-02.parquet",
+        "rows/small/2026-03.parquet",
     ]
 
 

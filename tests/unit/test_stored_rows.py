@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import start_child
 from drives import broken
 from effort import by_day, examples, scaled
 from hypothesis import example, given
@@ -51,11 +50,10 @@ from trexbench.results.nights import (  # noqa: E402
     load_known,
     remove_known,
 )
-from trexbench.results.parquet import make_table, merge, read_rows, write_table  # noqa: E402
+from trexbench.results.parquet import make_table, read_rows, write_table  # noqa: E402
 from trexbench.results.prune import find_old, remove  # noqa: E402
 from trexbench.results.published import keep_night  # noqa: E402
 from trexbench.results.remote import Store, is_inside, mirror_of, store_of  # noqa: E402
-from trexbench.results.rowfiles import counting  # noqa: E402
 from trexbench.results.store import RunWriter, load_run  # noqa: E402
 from trexbench.review.find import Warn, all_rows, find_document, find_rows, latest_run, query  # noqa: E402
 from trexbench.review.judge import judge  # noqa: E402
@@ -166,49 +164,32 @@ def test_a_night_in_a_directory_mends_the_rows_of_those_before(tmp_path: Path, h
         write_table(path, pq.read_table(path).replace_schema_metadata({}))
     else:
         next((tmp_path / date(0)).glob("*/*.json")).unlink()
-    put(tmp_path, 31)  # merges the month
-    assert files_of(tmp_path) == ["rows/nightly/2026-01.parquet", f"rows/nightly/{date(31)}.parquet"]
+    put(tmp_path, 31)
+    assert files_of(tmp_path) == ["rows/nightly/2026-01.parquet", "rows/nightly/2026-02.parquet"]
     assert sorted(row.path for row in stored(tmp_path)) == sorted(row.path for row in all_rows(tmp_path, told.append))
 
 
-def test_rows_that_lack_a_damaged_documents_are_not_merged_until_it_is_mended(tmp_path: Path) -> None:
+def test_rows_of_a_damaged_document_are_made_once_it_is_mended(tmp_path: Path) -> None:
     night = ended_night(tmp_path, 0, runs=2)
     document = next((tmp_path / date(0)).glob("*/*.json"))
     whole, told = document.read_bytes(), list[str]()
     document.write_bytes(b"{")
-    keep_night(tmp_path, night, told.append)
-    put(tmp_path, 31, warn=told.append)
-    assert files_of(tmp_path)[0] == f"rows/nightly/{date(0)}.parquet" and "not JSON" in told[-1]
+    for use in (lambda: keep_night(tmp_path, night, told.append), lambda: put(tmp_path, 1, warn=told.append)):
+        use()
+        assert "not JSON" in told.pop() and not told
     document.write_bytes(whole)
-    put(tmp_path, 32)
-    assert files_of(tmp_path)[0] == "rows/nightly/2026-01.parquet"
-    assert len(read_rows(tmp_path / files_of(tmp_path)[0])) == 2
+    put(tmp_path, 2)
+    assert sorted(row.night or "" for row in stored(tmp_path)) == [date(0), date(0), date(1), date(2)]
 
 
 def test_pruned_documents_have_no_rows(tmp_path: Path) -> None:
     put(tmp_path, 0, 1, 31)
     remove(tmp_path, find_old(tmp_path, None, date(1), pytest.fail), pytest.fail)
     assert [row.night for row in stored(tmp_path)] == [date(1), date(31)]
+    put(tmp_path, 0)
+    assert len(stored(tmp_path)) == 3, "a night of the same name has rows again"
     remove(tmp_path, find_old(tmp_path, None, date(31), pytest.fail), pytest.fail)
-    assert files_of(tmp_path) == [f"rows/nightly/{date(31)}.parquet"]
-
-
-def test_months_and_years_that_are_over_are_merged_once(tmp_path: Path) -> None:
-    days = ["2025-11-30", "2025-12-30", "2025-12-31", "2025-12-31-2", "2026-01-01", "2026-02-01", "2026-02-02"]
-    rows = [replace(make_row(at), path=day) for at, day in enumerate(days)]
-    for row in rows:
-        write_table(tmp_path / f"{row.path}.parquet", make_table([row], ["x"]))
-    whole, gone = merge(tmp_path)
-    assert not gone and len(merge(tmp_path)[1]) == 7, "files go once what has their rows was seen to be there"
-    left = ["2025.parquet", "2026-01.parquet", "2026-02-01.parquet", "2026-02-02.parquet"]
-    assert files_of(tmp_path) == left and {*left[:2]} <= {path.name for path in whole}
-    late = replace(rows[1], label="again")
-    write_table(tmp_path / "2025-12-30.parquet", make_table([late], ["x"]))  # as after a kill before it was removed
-    assert counting(os.listdir(tmp_path)) == ["2025-12-30.parquet", *left[2:], left[1], left[0]]
-    for _ in range(2):
-        merge(tmp_path)
-    assert sorted(stored(tmp_path), key=lambda row: row.path) == [rows[0], late, *rows[2:]]
-    assert files_of(tmp_path)[0] == "2025.2.parquet", "a merged file never changes"
+    assert files_of(tmp_path) == ["rows/nightly/2026-02.parquet"]
 
 
 # Stores
@@ -280,7 +261,7 @@ def test_another_machine_sees_what_was_put(fresh: Fresh) -> None:
 def test_rows_that_cannot_be_used_are_made_of_the_documents(tmp_path: Path, fresh: Fresh, how: str) -> None:
     own = memory_store()
     wanted, told = all_rows(own, pytest.fail), list[str]()
-    memory, place = fsspec.filesystem("memory"), f"/lab/results/rows/nightly/{date(2)}.parquet"
+    memory, place = fsspec.filesystem("memory"), "/lab/results/rows/nightly/2026-01.parquet"
     if how == "damaged":
         damage(place)
     elif how == "damaged inside":
@@ -288,9 +269,9 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(tmp_path: Path, fres
         footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
         memory.pipe_file(place, whole[:4] + bytes(byte ^ 1 for byte in whole[4:footer]) + whole[footer:])
     else:
-        table = pq.read_table(own / "rows" / "nightly" / f"{date(2)}.parquet")
+        table = pq.read_table(own / "rows" / "nightly" / "2026-01.parquet")
         older = table.drop_columns(["power_w"]).replace_schema_metadata({"trexbench": json.dumps({"analysis": 1})})
-        write_table(tmp_path / "older.parquet", older)
+        pq.write_table(older, tmp_path / "older.parquet")
         memory.pipe_file(place, (tmp_path / "older.parquet").read_bytes())
     other = fresh()
     assert all_rows(other, told.append) == wanted
@@ -300,64 +281,20 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(tmp_path: Path, fres
 
 @pytest.mark.parametrize("seed", range(scaled(20, 2)))
 def test_rows_of_the_last_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Fresh, seed: int) -> None:
-    """Whatever nights are put, late, once more, merged, lost or damaged while somebody looks at the last ones."""
+    """Whatever nights are put, late, once more, lost or damaged while somebody looks at the last ones."""
     rng, memory = random.Random(seed), fsspec.filesystem("memory")
     ours, theirs = memory_store(1), tmp_path / "theirs"
     for _ in range(12):
         monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
         keep_night(ours, ended_night(ours, rng.randrange(45), rng.choice(["nightly", "other"])), list[str]().append)
         if rng.random() < 0.3:
-            place = rng.choice([name for name in memory.find("/lab/results/rows") if name.count("-") > 1])
+            place = rng.choice(memory.find("/lab/results/rows"))
             memory.rm(place) if rng.random() < 0.5 else damage(place)
         since = date(rng.randrange(50))
         wanted = all_rows(fresh(), list[str]().append)
         monkeypatch.setenv("TREXBENCH_STATE_DIR", str(theirs))
-        for _ in range(2):  # the second time from files of dates
-            found = all_rows(mirror_of("memory://lab/results"), list[str]().append, since=since)
-            assert found == [row for row in wanted if row.started >= since]
-
-
-def test_a_damaged_file_of_a_date_is_made_anew(tmp_path: Path) -> None:
-    results = memory_store(2, runs=2)
-    wanted = all_rows(results, pytest.fail, since=date(1))
-    (path,) = results.glob(f"days/{date(1)}.json")
-    whole = path.read_bytes()
-    for at in [*range(0, len(whole), 41), len(whole) - 1]:
-        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
-            path.write_bytes(damaged)
-            assert all_rows(results, pytest.fail, since=date(1)) == wanted
-            assert path.read_bytes() == whole
-
-
-def test_files_of_dates_go_when_their_month_is_merged(tmp_path: Path) -> None:
-    results = memory_store(2)
-    all_rows(results, pytest.fail, since=date(0))
-    assert len([*results.glob("days/*.json")]) == 2
-    for number in (31, 32):
-        put(results, number)
-        query("select 1", results, pytest.fail)
-        assert len([*results.glob("days/*.parquet")]) == (number == 31), "of nights that are merged meanwhile"
-    all_rows(results, pytest.fail, since=date(31))
-    assert sorted(path.stem for path in results.glob("days/*.json")) == [date(31), date(32)]
-
-
-READ = """
-import pickle, sys
-from trexbench.results.remote import mirror_of
-from trexbench.review.find import all_rows
-address, since = pickle.load(sys.stdin.buffer)
-said = []
-print(len(all_rows(mirror_of(address), said.append, since=since)), said, "pyarrow" in sys.modules)
-"""
-
-
-def test_the_last_nights_are_read_without_pyarrow(tmp_path: Path) -> None:
-    address = f"file://{tmp_path}/store"
-    results = mirror_of(address)
-    put(results, 0)
-    for loaded in (b"True", b"False"):
-        with start_child(READ, (address, date(0))) as child:
-            assert child.stdout is not None and child.stdout.read().split() == [b"1", b"[]", loaded]
+        found = all_rows(mirror_of("memory://lab/results"), list[str]().append, since=since)
+        assert found == [row for row in wanted if row.started >= since]
 
 
 OUTSIDE = ["../../x.json", "2026-01-01/../../../x.json", "/tmp/x.json", "a//x.json", "./x.json", ""]
@@ -383,25 +320,9 @@ def test_files_whose_names_lead_outside_are_not_there() -> None:
     assert store is not None and [*store.find("nights")] == [f"nights/{date(0)}-nightly.json"]
 
 
-def test_rows_of_damaged_documents_never_replace_the_stores(fresh: Fresh) -> None:
-    memory_store(2, runs=2)
-    memory, folder = fsspec.filesystem("memory"), "/lab/results/rows/nightly"
-    place, damaged = f"{folder}/{date(0)}.parquet", memory.find(f"/lab/results/{date(0)}")[0]
-    whole, document, told = memory.cat_file(place), memory.cat_file(damaged), list[str]()
-    memory.pipe_file(place, whole[:-100])
-    memory.pipe_file(damaged, b"{")
-    other = fresh()
-    assert len(all_rows(other, told.append)) == 3 and "not JSON" in told[-1]
-    put(other, 40)
-    assert memory.cat_file(place) == whole[:-100], "another month's night merges no rows that lack some"
-    memory.pipe_file(damaged, document)
-    (other / damaged.removeprefix("/lab/results/")).unlink()
-    assert len(all_rows(other, told.append)) == 5, "it is made again"
-
-
 @pytest.mark.parametrize("number", by_day(1, [5, 31]))
 def test_a_stalling_writer_loses_and_doubles_no_row(monkeypatch: pytest.MonkeyPatch, fresh: Fresh, number: int) -> None:
-    """At each use of the store for a late night, or for the next month's first, another writer puts two late ones."""
+    """At each use of the store for a night another writer puts two late ones."""
     memory, uses = fsspec.filesystem("memory"), 0
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no power is lost here, and it takes most of the time
 
@@ -441,70 +362,70 @@ def test_a_stalling_writer_loses_and_doubles_no_row(monkeypatch: pytest.MonkeyPa
         pytest.fail("the writer never stops using the store")
 
 
+MONTH = "/lab/results/rows/nightly/2026-01.parquet"
+
+
 @pytest.mark.parametrize("how", ["damaged", "damaged, as a document is", "damaged, as a night is"])
-def test_a_damaged_merged_month_is_repaired_in_the_store(fresh: Fresh, how: str) -> None:
-    ours, memory, told = memory_store(2), fsspec.filesystem("memory"), list[str]()
-    put(ours, 31, 32)
-    place, folder = "/lab/results/rows/nightly/2026-01.parquet", "nights" if how.endswith("night is") else date(0)
+def test_a_damaged_month_is_repaired_in_the_store(fresh: Fresh, how: str) -> None:
+    ours, memory, told = memory_store(2, runs=2), fsspec.filesystem("memory"), list[str]()
+    folder = "nights" if how.endswith("night is") else date(0)
     document = memory.find(f"/lab/results/{folder}")[0]
     wanted, whole = all_rows(ours, pytest.fail), memory.cat_file(document)
-    damage(place)
+    damage(MONTH)
     if how != "damaged":
         memory.pipe_file(document, b"{")
-        other = fresh()
-        all_rows(other, told.append)
-        assert "not read: " in told[-1]
-        put(other, 33, warn=told.append)
-        assert "not made anew" in told[-1] and "the next `trexbench nightly` repairs it" in told[-1]
+        put(fresh(), 40, warn=told.append)
         memory.pipe_file(document, whole)
-    other = fresh()
-    all_rows(other, told.append)
-    put(other, 34, warn=told.append)
-    assert "made anew of its documents, as memory://lab/results/rows/nightly/2026-01.2.parquet" in told[-1]
-    assert not memory.exists(place)
+    put(fresh(), 41, warn=told.append)
+    assert told[0].startswith("reading the documents anew: ") and ("not JSON" in told[-1]) == how.endswith(
+        "document is"
+    )
     rows = all_rows(fresh(), pytest.fail)
-    assert rows[: len(wanted)] == wanted and rows[-1].night == date(34)
+    assert rows[: len(wanted)] == wanted and rows[-1].night == date(41)
 
 
 @pytest.mark.parametrize("analysis", [1, 10**6])
 def test_rows_of_a_newer_version_are_not_repaired(tmp_path: Path, fresh: Fresh, analysis: int) -> None:
     ours, memory, told = memory_store(2), fsspec.filesystem("memory"), list[str]()
-    put(ours, 31, 32)
-    place, wanted = "rows/nightly/2026-01.parquet", all_rows(ours, pytest.fail)
-    made_by = json.dumps({"analysis": analysis, "columns": []})
-    write_table(tmp_path / "x.parquet", pq.read_table(ours / place).replace_schema_metadata({"trexbench": made_by}))
-    memory.pipe_file(f"/lab/results/{place}", (tmp_path / "x.parquet").read_bytes())
-    is_newer, other = analysis > 1, fresh()
-    assert all_rows(other, told.append) == wanted and ("repairs it" in told[-1]) != is_newer
-    put(other, 33, warn=pytest.fail if is_newer else told.append)
-    assert memory.exists(f"/lab/results/{place}") == is_newer
+    wanted, made_by = all_rows(ours, pytest.fail), json.dumps({"analysis": analysis, "columns": []})
+    theirs = pq.read_table(ours / "rows" / "nightly" / "2026-01.parquet").replace_schema_metadata(
+        {"trexbench": made_by}
+    )
+    pq.write_table(theirs, tmp_path / "x.parquet")
+    memory.pipe_file(MONTH, newer := (tmp_path / "x.parquet").read_bytes())
+    other = fresh()
+    assert all_rows(other, told.append) == wanted and "another version" in told[-1]
+    put(fresh(), 2, warn=told.append)
+    assert (memory.cat_file(MONTH) == newer) == (analysis > 1)
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_a_merged_file_that_did_not_arrive_in_the_store_costs_no_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Fresh, late: bool
+def test_rows_that_did_not_arrive_in_the_store_are_put_with_the_next_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Fresh
 ) -> None:
-    address, replace_file = f"file://{tmp_path}/store", files.replace_file
-    place = tmp_path / "store" / "rows" / "nightly" / ("2026-01.2.parquet" if late else "2026-01.parquet")
+    address, replace_file, told = f"file://{tmp_path}/store", files.replace_file, list[str]()
     ours = mirror_of(address)
-    put(ours, *((0, 31) if late else (0,)))
+    put(ours, 0)
 
     def lost(path: Path, *more: Any, **options: Any) -> None:
-        if path == place:
+        if path == tmp_path / "store" / "rows" / "nightly" / "2026-01.parquet":
             raise OSError("no such host")
         replace_file(path, *more, **options)
 
-    with monkeypatch.context() as patched, contextlib.suppress(StoreError):
+    with monkeypatch.context() as patched:
         patched.setattr(files, "replace_file", lost)
-        put(ours, 5 if late else 31)
-    put(ours, 32, 33)
-    rows = all_rows(fresh(address), pytest.fail)
-    assert [row.night for row in rows] == [date(at) for at in ((0, 5) if late else (0,)) + (31, 32, 33)]
+        put(ours, 5, warn=told.append)
+    assert told[0].startswith(f"rows of {date(5)}-nightly.json are not in the store yet: ")
+    assert [row.night for row in all_rows(fresh(address), pytest.fail)] == [date(0), date(5)]
+    monkeypatch.setenv("TREXBENCH_STATE_DIR", str(ours.parents[1]))
+    put(ours, 32)
+    reader = fresh(address)
+    assert [row.night for row in all_rows(reader, pytest.fail)] == [date(at) for at in (0, 5, 32)]
+    assert not [*reader.glob("2026-*")], "no document was needed"
 
 
 def test_a_store_that_is_gone_is_not_one_without_documents(fresh: Fresh) -> None:
     memory_store(1)
-    damage(f"/lab/results/rows/nightly/{date(0)}.parquet")
+    damage(MONTH)
     other = fresh()
     gone = unread(r"results/(?!nights/).*\.json$", PermissionError("no longer"))
     with gone, pytest.raises(StoreError, match="cannot be reached"):
@@ -740,7 +661,7 @@ class Circle:
 
 def test_rows_are_frozen_once(monkeypatch: pytest.MonkeyPatch) -> None:
     results = memory_store(1)
-    monkeypatch.setattr("trexbench.results.stored.MANY", 1)
+    monkeypatch.setattr("trexbench.results.published.MANY", 1)
     gc.unfreeze()
     try:
         all_rows(results, pytest.fail)

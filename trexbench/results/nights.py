@@ -123,7 +123,7 @@ def _files(
     folder, begin, there = results / FOLDER, since or "", dict[str, str]()
     is_mirror = address_of(results) is not None
     if not is_begun_here and (store := store_of(results)) is not None:
-        there = {Path(name).name: stamp for name, stamp in store.find(FOLDER, *_months(begin)).items()}
+        there = {Path(name).name: stamp for name, stamp in store.find(FOLDER).items()}
         there = {name: stamp for name, stamp in there.items() if name >= begin and name[11:].startswith(suite or "")}
         store.mirror_files({f"{FOLDER}/{name}": stamp for name, stamp in there.items()})
     try:
@@ -134,15 +134,6 @@ def _files(
     except OSError as error:
         warn(f"{folder}: {error.strerror}")
         return []
-
-
-def _months(since: str) -> list[str]:
-    """List beginnings of the names of nights from this date on, up to the next year's."""
-    if not is_date(since):
-        return []
-    year, month = int(since[:4]), int(since[5:7])
-    later = map(str, range(year + 1, time.gmtime().tm_year + 2))
-    return [*(f"{year}-{number:02}" for number in range(month, 13)), *later]
 
 
 def is_sent(path: Path) -> bool:

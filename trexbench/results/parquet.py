@@ -1,15 +1,14 @@
-"""results/rows/<suite>/<date>.parquet: the rows of one night, made of its documents; never the only copy of anything.
+"""results/rows/<suite>/<month>.parquet: the rows of a month's nights, made of their documents; never the only copy.
 
-Files of past months are merged into ``<year>-<month>.parquet``, and these into ``<year>.parquet``: ten years of a suite
-take some fifty files. A merged file never changes: later rows make a next version, such as ``2026-01.2.parquet``, which
-exists only once and has all rows of the former. So rows in the last version are safe, and only such rows are removed
-elsewhere. Needs pyarrow.
+Each file names its nights, so that readers and writers see which are missing, and make them of the documents. Needs
+pyarrow.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,43 +18,49 @@ import pyarrow.parquet as pq
 
 from .. import files
 from ..core.errors import StoreError
+from ..core.history.night import Night
 from ..core.history.rows import RunRow
+from ..core.result import ANALYSIS_VERSION
 from .columns import COUNTS, FLAGS, NUMBERS, column_names, column_values, unit_of
 from .document import digest_of, naming, read_bytes
 from .index import plain
-from .nights import read_night
+from .nights import FOLDER, read_night
 from .remote import fetch_missing, is_inside
-from .rowfiles import (
-    ENDING,
-    PERIODS,
-    STORED_ONLY,
-    age_of,
-    counting,
-    decode_rows,
-    documents_of,
-    is_merged,
-    made_by,
-    next_version,
-    period_of,
-    rows_file,
-)
-from .store import load_rows, make_directory
+from .store import load_rows, make_directory, safe_name
 
+ROWS, ENDING = "rows", ".parquet"
+_STORED_ONLY = ("digest", "row")
+"""Columns of the files that queries lack."""
 _TYPES = {
     **dict.fromkeys(NUMBERS, pa.float64()),
     **dict.fromkeys(COUNTS, pa.int64()),
     **dict.fromkeys(FLAGS, pa.bool_()),  # also at_least, which is among the columns of figures
     "row": pa.binary(),
 }
-_MADE_BY, _PARTIAL = b"trexbench", b"partial"
+_MADE_BY, _NIGHTS = b"trexbench", b"nights"
+_rows = msgspec.json.Decoder(list[RunRow])
+
+
+def month_file(suite: str, day: str) -> str:
+    """Return the path below the results of the file that has this day's nights of the suite."""
+    return f"{ROWS}/{safe_name(suite, '._-')}/{day[:7]}{ENDING}"
+
+
+def documents_of(night: Night) -> list[str]:
+    """List the paths of the night's documents, also of runs that ended early."""
+    attempts = (attempt for cell in night.cells for attempt in cell.attempts)
+    return [*dict.fromkeys(attempt.path for attempt in attempts if attempt.path is not None)]
 
 
 @cache
 def _schema() -> pa.Schema:
-    """Return the columns of queries, ``digest`` of the document (BLAKE2b, 128 bits), and ``row``, the row as JSON."""
-    names = [*column_names(), *STORED_ONLY]
+    """Return the columns of queries, ``digest`` of the document (BLAKE2b, 128 bits), and ``row``, the row as JSON.
+
+    Files whose ``trexbench`` differs were made by another version, and are made anew.
+    """
+    names = [*column_names(), *_STORED_ONLY]
     fields = [pa.field(name, _TYPES.get(name, pa.string()), metadata={"unit": unit_of(name)}) for name in names]
-    return pa.schema(fields, metadata={_MADE_BY: made_by()})
+    return pa.schema(fields, metadata={_MADE_BY: json.dumps({"analysis": ANALYSIS_VERSION, "columns": names})})
 
 
 def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> pa.Table:
@@ -71,51 +76,64 @@ def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> 
     return pa.table({**columns, "digest": list(digests), "row": stored}, schema=schema)
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Replace the whole file; OSError if that fails."""
+def write_table(path: Path, table: pa.Table, nights: frozenset[str] = frozenset()) -> None:
+    """Replace the whole file by the rows of these nights; OSError if that fails."""
+    table = table.replace_schema_metadata({**_schema().metadata, _NIGHTS: json.dumps(sorted(nights))})
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer, compression="zstd", use_dictionary=True, write_page_checksum=True)
     files.replace_file(path, buffer.getvalue().to_pybytes())
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read the file's columns; StoreError if it is damaged, or of another version."""
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a file for the block; StoreError if it is damaged, or of another version."""
     with naming(path):
         try:
-            file = pq.ParquetFile(path, page_checksum_verification=True)
-            if (file.schema_arrow.metadata or {}).get(_MADE_BY) != _schema().metadata[_MADE_BY]:
-                raise StoreError("made by another version of the analysis")
-            return file.read(columns)
-        except (OSError, pa.ArrowException) as error:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                about = file.schema_arrow.metadata or {}
+                if about.get(_MADE_BY) != _schema().metadata[_MADE_BY] or _NIGHTS not in about:
+                    raise StoreError("made by another version of the analysis")
+                yield file
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(f"damaged ({error})") from None
 
 
-def read_whole(path: Path) -> pa.Table:
-    """Read a file that has all rows of its nights; StoreError as in read_table, and if it may lack some."""
-    table = read_table(path)
-    if _PARTIAL in table.schema.metadata:
-        raise StoreError(f"{path}: made while a document could not be read, or in place of a damaged file")
-    return table
+def read_nights(path: Path) -> frozenset[str]:
+    """Read which nights the file has, by the stems of their files; StoreError as for read_rows."""
+    with _opened(path) as file:
+        return frozenset(json.loads(file.schema_arrow.metadata[_NIGHTS]))
+
+
+def check_columns(path: Path) -> Path:
+    """Read all columns of queries; StoreError as for read_rows."""
+    with _opened(path) as file:
+        file.read(column_names())
+    return path
 
 
 def is_newer(path: Path) -> bool:
     """Test whether another version of trexbench, no older than this one, made this file."""
     try:
         theirs, ours = (pq.read_schema(path).metadata or {}).get(_MADE_BY, b"{}"), _schema().metadata[_MADE_BY]
-        return theirs != ours and age_of(theirs) >= age_of(ours)
+        return theirs != ours and _age_of(theirs) >= _age_of(ours)
     except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
         return False
 
 
+def _age_of(made_by: bytes) -> tuple[int, int]:
+    """Return a value that grows with the version of what rows hold."""
+    about = json.loads(made_by)
+    return int(about["analysis"]), len(about["columns"])
+
+
 def read_rows(path: Path, since: str | None = None, **wanted: str | None) -> list[RunRow]:
-    """Read the rows that read_stored selects; StoreError as there and as in decode_rows."""
-    return decode_rows(read_stored(path, since, **wanted), path)
+    """Read the rows with these values in columns, begun at ``since`` or later.
 
-
-def read_stored(path: Path, since: str | None = None, **wanted: str | None) -> list[bytes]:
-    """Read rows, as JSON, with these values in columns, begun at ``since`` or later; StoreError as in read_table."""
+    StoreError, which names the file, for damage, another version, and paths outside the results.
+    """
     asked = {name: plain(value) for name, value in wanted.items() if value is not None}
-    table = read_table(path, ["row", "started", *asked])
+    with _opened(path) as file:
+        table = file.read(["row", "started", *asked])
     stored: list[bytes] = table.column("row").to_pylist()
     if asked or since is not None:  # not by pyarrow.compute, which loads pandas
         columns = [(table.column(name).to_pylist(), value) for name, value in asked.items()]
@@ -125,23 +143,35 @@ def read_stored(path: Path, since: str | None = None, **wanted: str | None) -> l
             for at, row in enumerate(stored)
             if begun[at] >= (since or "") and all(values[at] == value for values, value in columns)
         ]
-    return stored
+    return _decoded(stored, path)
 
 
-def write_night(
-    results: Path, nights: Iterable[Path], path: Path | None = None, is_partial: bool = False
-) -> tuple[Path, list[str]]:
-    """Write the rows of these nights' documents, by default where those of the first belong.
+def _decoded(stored: Sequence[bytes], path: Path) -> list[RunRow]:
+    with naming(path):
+        data = b"[" + b",".join(stored) + b"]"
+        try:
+            rows = _rows.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):  # some rows only json can read
+            try:
+                rows = [msgspec.convert(values, RunRow) for values in json.loads(data)]
+            except (ValueError, TypeError, msgspec.MsgspecError) as error:
+                raise StoreError(f"damaged ({error})") from None
+        for row in rows:
+            if not is_inside(row.path):
+                raise StoreError(f"{row.path!r} is not the path of a document below the results")
+        return rows
 
-    Returns the file, and what could not be read: a file that lacks rows is never merged. Documents that were removed
-    have no rows. is_partial: never merge the file, whatever could be read.
-    StoreError if a night cannot be read or the store cannot be reached, OSError for the disk.
+
+def add_nights(results: Path, path: Path, nights: Sequence[Path]) -> list[str]:
+    """Add the rows of these nights' documents to their month's file, in the place of former ones.
+
+    Return what could not be read: its night counts as missing. Documents that were removed have no rows. StoreError if
+    a night cannot be read or the store cannot be reached, OSError for the disk.
     """
-    rows, digests, unread = list[RunRow](), list[str](), list[str]()
+    rows, digests, whole, unread = list[RunRow](), list[str](), set[str](), list[str]()
     for file in nights:
-        night = read_night(file)
-        path = path or rows_file(results, file.stem, night)
-        for place in documents_of(night):
+        known = len(unread)
+        for place in documents_of(read_night(file)):
             if not is_inside(place) or not ((results / place).exists() or fetch_missing(results / place)):
                 continue
             try:
@@ -152,91 +182,30 @@ def write_night(
                 continue
             rows += made
             digests += [digest] * len(made)
-    assert path is not None
+        whole |= {file.stem} if len(unread) == known else set()
+    table, new = make_table(rows, digests), {row.path for row in rows}
+    with contextlib.suppress(StoreError), _opened(path) as former:
+        kept = former.read()
+        kept = kept.filter(pa.array([place not in new for place in kept.column("path").to_pylist()], pa.bool_()))
+        table, whole = pa.concat_tables([kept, table]), whole | read_nights(path)
     make_directory(path.parent)
     files.sweep(path.parent)
-    table = make_table(rows, digests)
-    if unread or is_partial:
-        table = table.replace_schema_metadata({**table.schema.metadata, _PARTIAL: b""})
-    write_table(path, table)
-    return path, unread
+    write_table(path, table, frozenset(whole))
+    return unread
 
 
 def drop_removed(results: Path, path: Path) -> None:
-    """Drop the rows of removed documents, and a file without any rows left; StoreError as in read_whole."""
-    table = read_whole(path)
-    places = table.column("path").to_pylist()
-    there = {place: (results / place).exists() for place in places}
-    if all(there.values()):
-        return
-    if any(there.values()):
-        write_table(path, table.filter(pa.array([there[place] for place in places])))
-    else:
-        path.unlink()
-
-
-def merge(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Merge the files of past months and years, and late ones; return the files written, and those removed.
-
-    A file is removed only if a former call merged it: if two merge at once, the next version is that of one, and the
-    next call merges what it lacks.
-    """
-    written, gone = list[Path](), list[Path]()
-    for length in PERIODS:
-        every = [path.name for path in folder.glob(f"*{ENDING}")]
-        names = counting(every)
-        whole = {period_of(name): name for name in names if is_merged(name)}
-        newest = max((period_of(name)[:10] for name in names), default="")
-        needless = [folder / name for name in every if is_merged(name) and name not in names]
-        for period in sorted({period_of(name)[:length] for name in names if len(period_of(name)) > length}):
-            former = whole.get(period)
-            if former is None and (period >= newest[:length] or period[:4] in whole):
-                continue  # late nights of a year that is merged go into its file
-            parts = [
-                folder / name
-                for name in names
-                if len(period_of(name)) > length
-                and period_of(name)[:length] == period
-                and (is_merged(name) or length == 7 or period_of(name)[:7] not in whole)
-            ]
-            merged, others = _merge_into(folder, period, former, parts)
-            written += merged
-            needless += others
-        for path in needless:
-            path.unlink(missing_ok=True)
-        gone += needless
-    return [path for path in written if path not in gone], gone
-
-
-def _merge_into(folder: Path, period: str, former: str | None, parts: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Merge whole files of this version; return the new file, and those whose rows were merged before.
-
-    former: the last version of the merged file.
-    """
+    """Drop rows of removed documents, and removed nights; the whole file if it is damaged or nothing is left."""
     try:
-        tables = {path: read_whole(path) for path in parts}
-        before = [read_whole(folder / former)] if former is not None else []
+        nights = read_nights(path)
+        with _opened(path) as file:
+            table = file.read()
     except StoreError:
-        return [], []
-    schemas = [table.schema for table in [*tables.values(), *before]]
-    if not all(schema.equals(schemas[0], check_metadata=True) for schema in schemas):
-        return [], []
-    known = {row for table in before for row in table.column("row").to_pylist()}
-    gone = [path for path in parts if before and known.issuperset(tables[path].column("row").to_pylist())]
-    new = [table for path, table in tables.items() if path not in gone]
-    if not new:
-        return [], gone
-    path = folder / (next_version(former) if former is not None else period + ENDING)
-    write_table(path, join([*new, *before]))
-    return [path], gone
-
-
-def join(tables: Sequence[pa.Table]) -> pa.Table:
-    """Join tables; if several have a document's rows, those of the first count."""
-    import pyarrow.compute as pc
-
-    joined = tables[0]
-    for table in tables[1:]:
-        known = pc.is_in(table.column("path"), value_set=joined.column("path").combine_chunks())
-        joined = pa.concat_tables([joined, table.filter(pc.invert(known))])
-    return joined
+        path.unlink(missing_ok=True)
+        return
+    there = [(results / place).exists() for place in table.column("path").to_pylist()]
+    left = frozenset(night for night in nights if (results / FOLDER / f"{night}.json").exists())
+    if not any(there) and not left:
+        path.unlink(missing_ok=True)
+    elif not all(there) or left != nights:
+        write_table(path, table.filter(pa.array(there, pa.bool_())), left)

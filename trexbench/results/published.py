@@ -1,125 +1,191 @@
 """Nights that have ended: their rows are kept beside them; if the results mirror a store, everything is put there.
 
-Needs pyarrow, see `parquet`.
+Nights and their documents are the truth: whoever sees that a file of rows lacks a night, or is damaged, makes its rows
+of the documents. So a writer that replaces what another has just put costs nobody a row. Needs pyarrow, see `parquet`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import gc
+import re
+from collections.abc import Callable, Collection, Mapping
+from datetime import date, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from ..core.errors import StoreError
+from ..core.history.known import is_date
+from ..core.history.rows import RunRow
 from .document import decode
+from .index import Index, IndexEntry, without_collection
 from .nights import FOLDER, find_nights, is_sent, read_night
-from .parquet import drop_removed, is_newer, merge, read_whole, write_night
+from .parquet import (
+    ENDING,
+    ROWS,
+    add_nights,
+    check_columns,
+    documents_of,
+    drop_removed,
+    is_newer,
+    month_file,
+    read_nights,
+    read_rows,
+)
 from .remote import Store, store_of
-from .rowfiles import ENDING, PERIODS, ROWS, counting, documents_of, is_merged, next_version, period_of, rows_file
+from .store import safe_name
 
+R = TypeVar("R")
 Warn = Callable[[str], None]
-_NO_NIGHTS = "its nights are not there"
+MANY = 10_000
+TRIES = 10
+"""Number of times that rows are put if others are put at the same time."""
+_LATE_DAYS = 2
+"""Maximum number of days after its date on which a night's runs begin."""
+_MONTH = re.compile(rf"{ROWS}/[^/]+/\d{{4}}-\d\d{re.escape(ENDING)}")
 
 
-def _nights_of(results: Path, store: Store | None, name: str) -> tuple[list[Path], list[str]]:
-    """Find the nights whose rows belong into the file of this name, and why some cannot be read."""
-    suite, period = Path(name).parent.name, period_of(name)
-    if store is None:
-        files = sorted((results / FOLDER).glob(f"{period[:10]}*-{suite}*.json"))
-    else:
-        stamps = store.find(FOLDER, period[:10])
-        there = {path: stamps[path] for path in sorted(stamps) if f"-{suite}" in path and path.endswith(".json")}
-        store.mirror_files(there)
-        files = [results / path for path in there]
-    nights, unread = [], []
-    for file in files:
-        number = file.stem[len("2026-11-26-") + len(suite) :]
-        if len(period) not in PERIODS and file.stem[:10] + number != period:
-            continue
-        try:
-            night = read_night(file)
-            if rows_file(Path(), file.stem, night).parent.name == suite and night.finished is not None:
-                nights.append(file)
-        except StoreError as error:
-            if not number or number[1:].isdecimal():
-                unread.append(str(error))
-    return nights, unread
+class MonthFiles:
+    """Files of rows of a directory, or of a store in its mirror, brought up to date with the nights as they are read.
 
-
-def remake(
-    results: Path, store: Store | None, name: str, warn: Warn, nights: Sequence[Path] = (), stamp: str | None = None
-) -> bool:
-    """Make a file of rows from its nights' documents; False if there are no nights.
-
-    stamp: of the store's file, for which this one stands if every document could be read; else that is fetched again.
+    suite: only those of suites whose names begin so. since: only nights of this date or later.
     """
-    nights, unread = (nights, list[str]()) if nights else _nights_of(results, store, name)
-    if not nights:
-        warn(f"{name} cannot be made anew: {(unread or [_NO_NIGHTS])[0]}")
-        return False
-    is_stand_in = store is not None and is_merged(name)
-    unread += write_night(results, nights, results / name, is_stand_in or bool(unread))[1]
-    _warn_of(unread, warn)
-    if store is not None and stamp is not None:
-        store.mark(name, "" if unread else stamp)
-    return True
+
+    def __init__(
+        self, results: Path, store: Store | None, warn: Warn, suite: str | None = None, since: str = ""
+    ) -> None:
+        self._results, self._store, self._warn = results, store, warn
+        begin, at = safe_name(suite, "._-") if suite else "", len("2026-11-21-")
+        self._rows = {
+            name: stamp
+            for name, stamp in self._list(ROWS).items()
+            if _MONTH.fullmatch(name) and name.startswith(f"{ROWS}/{begin}") and Path(name).stem >= since[:7]
+        }
+        self._nights = {
+            name: stamp
+            for name, stamp in self._list(FOLDER).items()
+            if name.endswith(".json") and Path(name).stem >= since and Path(name).stem[at:].startswith(begin)
+        }
+        self.added: dict[str, list[Path]] = {}
+        """Nights that were added to files, except those made by a newer version of trexbench."""
+
+    def _list(self, folder: str) -> Mapping[str, str]:
+        if self._store is not None:
+            return self._store.find(folder)
+        return {
+            path.relative_to(self._results).as_posix(): "" for path in sorted((self._results / folder).rglob("*.*"))
+        }
+
+    def read(self, read: Callable[[Path], R], again: Collection[str] = (), skip: Collection[str] = ()) -> list[R]:
+        """Read each file, with StoreError for a damaged one. again, skip: nights that count as missing, or as there."""
+        if self._store is not None:
+            self._store.mirror_files(self._rows)
+        found, known, damaged = dict[str, R](), {*skip}, dict[str, StoreError]()
+        for name in self._rows:
+            try:
+                found[name], nights = self._read(name, read)
+                known |= nights
+            except StoreError as error:
+                damaged[name] = error
+        missing = self._missing(known - {*again})
+        for name, why in damaged.items():
+            is_made = name in missing
+            self._warn(f"reading the documents anew: {why}" if is_made else f"not read: {why}; its nights are gone")
+        if self._store is not None and not self._rows and not again and missing:
+            count = sum(map(len, missing.values()))
+            self._warn(f"{self._store.address} has no rows of {count} nights: reading their documents")
+        for name, of_month in missing.items():
+            self._add(name, of_month, name in damaged)
+            found[name] = read(self._results / name)
+        return [*found.values()]
+
+    def _read(self, name: str, read: Callable[[Path], R]) -> tuple[R, frozenset[str]]:
+        path = self._results / name
+        with contextlib.suppress(StoreError):
+            return read(path), read_nights(path)
+        if self._store is not None:
+            self._store.fetch([name], self._rows)  # the copy may be torn
+        return read(path), read_nights(path)
+
+    def _missing(self, known: Collection[str]) -> dict[str, list[Path]]:
+        """Map files of rows to the ended nights that they lack."""
+        lacking = {name: stamp for name, stamp in self._nights.items() if Path(name).stem not in known}
+        if self._store is not None:
+            self._store.mirror_files(lacking)
+        missing = dict[str, list[Path]]()
+        for name in lacking:
+            with contextlib.suppress(StoreError):
+                night = read_night(self._results / name)
+                if night.finished is not None:
+                    missing.setdefault(month_file(night.suite, night.night), []).append(self._results / name)
+        return missing
+
+    def _add(self, name: str, nights: list[Path], is_damaged: bool) -> None:
+        path = self._results / name
+        if not is_newer(path):
+            self.added[name] = nights
+        if is_damaged or name not in self._rows:
+            path.unlink(missing_ok=True)
+        unread = add_nights(self._results, path, nights)
+        if self._store is not None:
+            self._store.mark(name, self._rows.get(name, ""))
+        if unread:
+            more = f"; and {len(unread) - 1} more documents" if len(unread) > 1 else ""
+            self._warn(f"not read: {unread[0]}{more}")
 
 
-def _warn_of(unread: Sequence[str], warn: Warn) -> None:
-    for problem in unread[:1]:
-        more = f"; and {len(unread) - 1} more documents" if len(unread) > 1 else ""
-        warn(f"not read: {problem}{more}")
+def read_stored_rows(
+    results: Path, store: Store, warn: Warn, since: str | None = None, limit: int | None = None, **wanted: str | None
+) -> list[RunRow]:
+    """Read the store's rows, oldest first. limit: only the newest so many; wanted: values of columns."""
+    is_day = since is not None and is_date(since[:10])
+    first = str(date.fromisoformat(since[:10]) - timedelta(days=_LATE_DAYS)) if since and is_day else ""
+    files = MonthFiles(results, store, warn, wanted.get("suite"), first)
+    with without_collection():
+        rows = tuple(row for part in files.read(lambda path: read_rows(path, since, **wanted)) for row in part)
+        # Rows live as long as the command, and have no cycles: each collection among them takes a second. Once only,
+        # since the cycles of a page that is made again would never be collected.
+        if len(rows) >= MANY and not gc.get_freeze_count():
+            gc.freeze()
+    return Index({"": IndexEntry("", rows)}, ()).rows(since=since, limit=limit, **wanted)
+
+
+def refresh(results: Path, warn: Warn, suite: str | None = None, again: Collection[str] = ()) -> None:
+    """Bring a directory's rows in line with its nights and documents."""
+    for path in (results / ROWS).glob(f"{safe_name(suite, '._-') if suite else ''}*/*{ENDING}"):
+        drop_removed(results, path)
+    MonthFiles(results, None, warn, suite).read(read_nights, again)
 
 
 def keep_night(results: Path, path: Path, warn: Warn) -> None:
     """Keep the rows of this file's night, and put the night into the store that the results mirror.
 
-    Without a store a failure is a warning. With one it is a StoreError; the next night of this mirror tries again, and
-    then only warns.
+    Without a store a failure is a warning. With one it is a StoreError if the night is not there; the next night of
+    this mirror tries again, and then only warns.
     """
     store = store_of(results)
     if store is None:
         try:
-            made, unread = write_night(results, [path])
-            _warn_of(unread, warn)
-            refresh(results, warn, made.parent.name)
-            _make_missing(results, made.parent, warn)
-            merge(made.parent)
-            merge(made.parent)  # removes the files that the first call merged
+            refresh(results, warn, read_night(path).suite, [path.stem])
         except Exception as error:  # rows are only a cache
             warn(f"the rows of {path} are not kept: {error}")
         return
     begun = find_nights(results, warn, is_begun_here=True)
     for file in [path, *(other for other, night in begun if night.finished is not None and other != path)]:
         try:
-            _put(results, store, file, warn)
+            _put(results, store, file)
         except (StoreError, OSError) as error:
             if file == path:
                 raise
             warn(f"{file.name} is not in the store yet: {error}")
-
-
-def refresh(results: Path, warn: Warn, suite: str = "*") -> None:
-    """Bring a directory's rows in line with its documents; remake files that are partial, damaged or outdated."""
-    for path in sorted((results / ROWS).glob(f"{suite}/*{ENDING}")):
+            continue
         try:
-            drop_removed(results, path)
-        except StoreError:
-            if not remake(results, None, path.relative_to(results).as_posix(), warn):
-                path.unlink(missing_ok=True)
+            _put_rows(results, store, file, warn)
+        except (StoreError, OSError) as error:
+            warn(f"rows of {file.name} are not in the store yet: {error}")
 
 
-def _make_missing(results: Path, folder: Path, warn: Warn) -> None:
-    """Make the rows of nights that have none, such as those from before pyarrow was installed."""
-    there = {period_of(path.name) for path in folder.glob(f"*{ENDING}")}
-    for file in sorted((results / FOLDER).glob(f"*-{folder.name}*.json")):
-        name = file.stem[:10] + file.stem[11 + len(folder.name) :]
-        if not there & {name, *(name[:length] for length in PERIODS)}:
-            place = (folder / (name + ENDING)).relative_to(results).as_posix()
-            if nights := _nights_of(results, None, place)[0]:
-                remake(results, None, place, warn, nights)
-
-
-def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
+def _put(results: Path, store: Store, path: Path) -> None:
     """Put a night into the store: its documents first, so that whoever sees the night finds them."""
     night, name = read_night(path), path.relative_to(results).as_posix()
     before = store.read(name)
@@ -128,50 +194,22 @@ def _put(results: Path, store: Store, path: Path, warn: Warn) -> None:
     for place in documents_of(night):
         if not is_sent(results / place):
             store.create(place)
-    made, unread = write_night(results, [path])
-    _warn_of(unread, warn)
-    rows = made.relative_to(results).as_posix()
-    if unread and store.read(rows) is not None:
-        store.mark(rows, "")  # the store's file, which may have more, is fetched again
-    else:
-        store.replace(rows)
     store.replace(name) if before is not None else store.create(name)
-    folder = made.parent
-    there = store.find(folder.relative_to(results).as_posix())
-    for other in folder.glob(f"*{ENDING}"):
-        if not is_sent(other) or other.relative_to(results).as_posix() not in there:
-            other.unlink(missing_ok=True)  # it never arrived, or was removed: its rows are not in the store
-    store.mirror_files(there)
-    _repair(results, store, there, warn)
-    merged, gone = merge(folder)
-    for path in merged:
-        if not store.create_new(path.relative_to(results).as_posix()):
-            path.unlink(missing_ok=True)  # somebody else made this version: the next night merges what it lacks
-    store.remove(path.relative_to(results).as_posix() for path in gone)
 
 
-def _repair(results: Path, store: Store, there: Mapping[str, str], warn: Warn) -> None:
-    """Make the next version of each merged file that is damaged or outdated in the store, from its documents."""
-    for name in filter(is_merged, counting(Path(path).name for path in there)):
-        path = Path(next(iter(there))).with_name(name)
-        with contextlib.suppress(StoreError):
-            read_whole(results / path)
-            continue
-        store.fetch([path.as_posix()], there)  # the copy may be torn, or have been made here
-        try:
-            read_whole(results / path)
-        except StoreError as error:
-            if is_newer(results / path):
-                continue
-            new = path.with_name(next_version(name))
-            nights, unread = _nights_of(results, store, path.as_posix())
-            unread += write_night(results, nights, results / new)[1] if nights else [_NO_NIGHTS]
-            if not unread and store.create_new(new.as_posix()):
-                warn(f"{error}: made anew of its documents, as {store.address}/{new}")
-                continue
-            (results / new).unlink(missing_ok=True)
-            remedy = f"mend or remove that, or remove {store.address}/{path}; the next `trexbench nightly` repairs it"
-            warn(f"{error}: not made anew: {(unread or ['another one does'])[0]}; {remedy}")
+def _put_rows(results: Path, store: Store, path: Path, warn: Warn) -> None:
+    """Put rows until no night lacks any: of two writers, the last one to replace a file sees the other's night."""
+    suite, again, tried = read_night(path).suite, {path.stem}, set[str]()
+    for _ in range(TRIES):
+        files = MonthFiles(results, store, warn, suite)
+        files.read(check_columns, again, tried)
+        if not files.added:
+            return
+        for name, nights in files.added.items():
+            store.mark(name, "")  # until it is there
+            store.replace(name)
+            tried |= {night.stem for night in nights}
+        again = set()
 
 
 def keep_judgement(results: Path, path: Path) -> None:

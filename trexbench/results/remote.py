@@ -188,24 +188,17 @@ class Store:
         protocol = self._system.protocol
         self._protocols: tuple[str, ...] = (protocol,) if isinstance(protocol, str) else tuple(protocol)
 
-    def find(self, folder: str, *begins: str) -> dict[str, str]:
-        """List the files below the folder, with stamps that change when they do; begins: of the names in it."""
+    def find(self, folder: str) -> dict[str, str]:
+        """List the files below the folder, with stamps that change when they do."""
         place, facts = self._path(folder), dict[str, Mapping[str, Any]]()
         with _as_store_error(self.address), contextlib.suppress(FileNotFoundError):
             self._system.invalidate_cache()
             if "file" in self._protocols:
-                facts = _find_local(place, begins)
-            elif not begins:
+                facts = _find_local(place)
+            else:
                 # without "raise", a lost connection would read as an empty folder
                 walking = {} if "s3" in self._protocols else {"on_error": "raise"}
                 facts = self._system.find(place, detail=True, **walking)
-            elif "s3" in self._protocols:
-                for begin in begins:
-                    facts |= self._system.find(place, detail=True, prefix=begin)
-            else:
-                names = [path.rpartition("/")[2] for path in self._system.ls(place, detail=False)]
-                paths = [f"{place}/{name}" for name in names if name.startswith(begins)]
-                facts = {path: self._system.info(path) for path in paths}
         cut = len(self._root.lstrip("/")) + 1
         there = {path.lstrip("/")[cut:]: _stamp(about) for path, about in facts.items()}
         return {name: stamp for name, stamp in there.items() if is_inside(name)}
@@ -312,16 +305,10 @@ class Store:
 
         The mirror's file is marked as sent, without the store's stamp, which would take one more request.
         """
-        if not self.create_new(name):
+        if not self.write_new(name, self._mirrored(name)):
             remedy = f"remove that, or {self.mirror / name}"
             raise StoreError(f"{self.address}/{name} is there already, and another one", remedy)
-
-    def create_new(self, name: str) -> bool:
-        """Put the mirror's file in this place as create does; False if a different one is there."""
-        is_there = self.write_new(name, self._mirrored(name))
-        if is_there:
-            self.mark(name, "")
-        return is_there
+        self.mark(name, "")
 
     def write_new(self, name: str, data: bytes) -> bool:
         """Put this content in the place; False if other content is there. The same, as of an earlier try, is fine."""
@@ -384,13 +371,11 @@ class Store:
                     self._system.rm_file(self._path(name))
 
 
-def _find_local(folder: str, begins: tuple[str, ...] = ()) -> dict[str, Mapping[str, Any]]:
-    """List the files below the folder, much faster than fsspec does; begins: of the names in it."""
+def _find_local(folder: str) -> dict[str, Mapping[str, Any]]:
+    """List the files below the folder, much faster than fsspec does."""
     facts: dict[str, Mapping[str, Any]] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
-            if begins and not entry.name.startswith(begins):
-                continue
             with contextlib.suppress(FileNotFoundError):  # gone in the meantime
                 if entry.is_dir(follow_symlinks=False):
                     facts |= _find_local(entry.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..core.load.profile import full_mode_name
 from ..results.document import EXPORT
 from ..results.index import open_index
 from ..results.nights import FOLDER, KNOWN_FILE, KNOWN_FOLDER
-from ..results.remote import INSTALL, can_import, fetch_missing, has_parquet, store_of
+from ..results.remote import INSTALL, can_import, fetch_missing, has_parquet, require_parquet, store_of
 from ..results.store import load_rows
 
 Warn = Callable[[str], None]
@@ -42,7 +43,8 @@ def read_index(
     check_results(results)
     mode = mode and full_mode_name(mode)
     if (store := store_of(results)) is not None:
-        from ..results.stored import read_stored_rows
+        require_parquet(store.address)
+        from ..results.published import read_stored_rows
 
         return read_stored_rows(results, store, warn, mode=mode, **filters), []
     index = open_index(results, warn)
@@ -94,9 +96,10 @@ def query(sql: str, results: Path, warn: Warn) -> tuple[list[str], list[tuple[An
     from ..results.sql import ask
 
     if (store := store_of(results)) is not None:
-        from ..results.stored import current_files
+        from ..results.parquet import check_columns
+        from ..results.published import MonthFiles
 
-        return ask(sql, current_files(results, store, warn), [])
+        return ask(sql, MonthFiles(results, store, warn).read(check_columns), [])
     index = open_index(results, warn)
     return ask(sql, index.rows(), index.problems())
 
@@ -105,9 +108,12 @@ def latest_run(results: Path) -> Path:
     """Find the document of the run that started last; StoreError if there is none."""
     if (store := store_of(results)) is not None:
         store.check_there()
-        from ..results.stored import newest_row
+        require_parquet(store.address)
+        from ..results.published import read_stored_rows
 
-        row = newest_row(results, store, lambda _: None)
+        last = max((Path(name).stem[:10] for name in store.find(FOLDER)), default=None)
+        read = partial(read_stored_rows, results, store, lambda _: None, limit=1)
+        row = next(iter(read(since=last) or read()), None)
     else:
         row = next(iter(open_index(results, lambda _: None).rows(limit=1)), None)
     if row is None:
