@@ -37,6 +37,7 @@ from _faulty_nights import FAULTS_OF_STORES, ClusterNight, FaultyStore, Night
 from _ratios import note, options, skip
 
 from trexbench.fleet.guard import LeaseGuard
+from trexbench.fleet.task import CellOrder, CellOutcome, measure_cell
 
 DUTS, MOST_A_NIGHT = 4, 20
 AIM_MS = 20.0
@@ -151,8 +152,7 @@ def empty_cells(count: int, testers: int, folder: Path) -> tuple[int, float, flo
     return len(jobs), 1000 * spent[0][0] / len(jobs), spent[0][1], memory[-1] - memory[len(memory) // 10]
 
 
-def empty_cell(order: Mapping[str, Any]) -> dict[str, Any]:
-    from trexbench.fleet.task import measure_cell
+def empty_cell(order: CellOrder) -> CellOutcome:
     from trexbench.session.keep import Measured, Output
     from trexbench.suite.jobs import Job
 
@@ -169,7 +169,7 @@ def empty_cell(order: Mapping[str, Any]) -> dict[str, Any]:
 class Unguarded(LeaseGuard):
     """No guard."""
 
-    def kill_at(self, when_s: float | None) -> None:
+    def kill_at(self, when_s: float | None, lease: object) -> None:
         pass
 
 

@@ -106,7 +106,7 @@ def test_a_person_reverts_what_a_testers_journal_has(
         (tmp_path / "store").mkdir()
         (tmp_path / "results" / ".fleet").rename(tmp_path / "store" / ".fleet")
     leases = LeaseFolder(results / ".fleet" / "leases", "box")
-    with leased(leases, "t1-a", 5.0, SimpleNamespace(kill_at=lambda _: None)):
+    with leased(leases, "t1-a", 5.0, SimpleNamespace(kill_at=lambda *_: None)):
         refused = trexbench(tmp_path, *revert)
         assert refused.returncode and "box is leased by t1-a until 2" in refused.stderr and flag.exists()
         assert refused.stdout == "", "nothing was tried before"

@@ -11,7 +11,8 @@ from runs import make_result
 from tools import ROOT
 
 from trexbench.config.lookup import read_suite
-from trexbench.fleet.task import CellOrder, digest_of, plain
+from trexbench.config.suite import AS_IT_IS
+from trexbench.fleet.task import CellOrder, digest_of
 from trexbench.results.document import encode
 from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup
@@ -28,7 +29,7 @@ def make_order(
     setup = Setup(sim=True, configs_dir=configs_dir)
     digest = digest_of(read_suite(path, configs_dir), setup)
     where = ("2026-11-21", "2026-11-21-mine", str(results), PLACE)
-    return replace(CellOrder(str(path), "mine", plain(setup), {}, "", 0, *where, digest, 9.0), **changes)
+    return replace(CellOrder(str(path), "mine", setup, AS_IT_IS, "", 0, *where, digest, 9.0), **changes)
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Noted:
 
     asked: list[float | None] = field(default_factory=list)
 
-    def kill_at(self, when_s: float | None) -> None:
+    def kill_at(self, when_s: float | None, lease: object) -> None:
         self.asked.append(when_s)
 
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.night import CellState
 from trexbench.fleet.join import joined, serve_scheduler
 from trexbench.fleet.schedule import FleetNight
-from trexbench.fleet.task import OwnSettings, measure_cell, measure_job
+from trexbench.fleet.task import CellOrder, CellOutcome, OwnSettings, measure_cell, measure_job
 from trexbench.fleet.worker import keep_working
 from trexbench.lock import RUN_DIR_ENV
 from trexbench.results.nights import TESTERS, read_night
@@ -78,7 +78,7 @@ def results_of(folder: Path) -> Path:
     return mirror
 
 
-def measure_noticed(order: Mapping[str, Any]) -> dict[str, Any]:
+def measure_noticed(order: CellOrder) -> CellOutcome:
     """The task of a tester, at a DUT that notices."""
     drivers = Path(os.environ[RUN_DIR_ENV]).with_name("drivers")
 

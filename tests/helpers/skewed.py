@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from trexbench.fleet.task import _tester_name, measure_cell, measure_job
+from trexbench.fleet.task import CellOrder, CellOutcome, _tester_name, measure_cell, measure_job
 from trexbench.session.keep import Measured, Output
 from trexbench.suite.jobs import Job
 
 LOW = 0.97
 
 
-def measure_skewed(order: Mapping[str, Any]) -> dict[str, Any]:
+def measure_skewed(order: CellOrder) -> CellOutcome:
     """The task of a tester; t2 is the one."""
 
     def drive(job: Job, output: Output) -> Measured[Any]:

@@ -9,14 +9,12 @@ import select
 import signal
 import subprocess
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from children import start_child
-from drives import ONE_CELL, Noted, Waited, make_order, no_waiting
-from runs import make_result
+from drives import ONE_CELL, Noted, Waited, make_order, measured, no_waiting
 from tools import ROOT
 
 from trexbench import files
@@ -30,8 +28,8 @@ from trexbench.fleet import task
 from trexbench.fleet.guard import guard as watch
 from trexbench.fleet.guard import now
 from trexbench.fleet.leases import KEPT, LeaseFolder, leased
-from trexbench.fleet.stored import place_kept
-from trexbench.fleet.task import digest_of, measure_cell, place_of, plain, setup_of
+from trexbench.fleet.task import digest_of, measure_cell, place_of
+from trexbench.results.store import load_document
 from trexbench.session.keep import Measured, Output
 from trexbench.session.options import Setup
 
@@ -41,7 +39,7 @@ import pickle, sys, time
 from trexbench.fleet.guard import LeaseGuard, now
 guard, plan = LeaseGuard(), pickle.load(sys.stdin.buffer)
 for after_s in plan:
-    guard.kill_at(None if after_s is None else now() + after_s)
+    guard.kill_at(None if after_s is None else now() + after_s, None)
 print("guarded", flush=True)
 time.sleep(60 if plan[-1] is not None else 0)
 """
@@ -227,7 +225,7 @@ def test_a_tester_with_another_suite_refuses_the_cell(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     order = make_order(suite := tmp_path / "mine.yaml", tmp_path, digest="0")
     with pytest.raises(errors.ConfigError, match="are others at tester"):
-        measure_cell(asdict(order))
+        measure_cell(order)
     assert list(tmp_path.iterdir()) == [suite]
 
 
@@ -252,45 +250,18 @@ def test_the_digest_is_of_files_that_a_config_names_too(tmp_path: Path) -> None:
         task._job_of(order)
 
 
-def test_options_travel_as_plain_values() -> None:
-    setup = Setup(sim=True, configs_dir=Path("/a"), seed=3, label="x")
-    values = plain(setup)
-    assert setup_of(values) == setup
-    assert all(value is None or isinstance(value, (str, int, float, bool)) for value in values.values())
-
-
-@pytest.mark.parametrize("can_be_moved", [True, False])
-def test_a_document_that_cannot_be_placed_is_kept_and_named(
-    can_be_moved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_that_cannot_be_placed_stays_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     order = make_order(tmp_path / "mine.yaml", tmp_path, place="day/x.json")
 
-    def drive(_job: object, output: Output) -> Measured[Any]:
-        assert output.results is not None and (tmp_path / "day").is_dir()
-        measured = output.results / "2026-11-21" / "netgate-linux" / "measured.json"
-        measured.parent.mkdir(parents=True)
-        measured.write_text("whole")
-        real = os.link
-        monkeypatch.setattr(os, "link", lambda old, new: full() if str(new).endswith("x.json") else real(old, new))
-        monkeypatch.setattr(Path, "write_text", full)
-        if not can_be_moved:
-            monkeypatch.setattr(Path, "rename", full)
-        return Measured(make_result(), None, measured)
+    def drive(job: object, output: Output) -> Measured[Any]:
+        monkeypatch.setattr(task, "link_new", full)
+        return measured("whole")(job, output)
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(task, "_GUARD", Noted())
-    notes = list[str]()
-    said = measure_cell(asdict(order), drive)["error"]
-    kept = Path(said.rpartition("the result is in ")[2])
-    assert "day/x.json: No space left on device" in said and kept.read_text() == "whole"
-    if not can_be_moved:
-        return
-    assert (folder := kept.parents[2]).parent == tmp_path / ".fleet"
-    place_kept(tmp_path, notes.append)
-    assert folder.exists() and not notes, "there is no room yet"
-    monkeypatch.undo()
-    place_kept(tmp_path, notes.append)
-    assert (tmp_path / "day" / "x.json").read_text() == "whole" and not folder.exists() and len(notes) == 1
+    said = measure_cell(order, drive).error
+    assert "day/x.json: No space left on device" in said
+    assert load_document(Path(said.rpartition("the result is in ")[2])).id == "whole"

@@ -9,7 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_a_document_that_could_not_be_put_fails_its_cell_and_is_put_next(
     memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, real = at("t1"), memory.pipe_file
-    order = asdict(an_order())
+    order = an_order()
 
     def leases_only(self: object, path: str, *words: object, **more: object) -> None:
         real(path, *words, **more) if "/.fleet/" in path else broken()
@@ -161,9 +161,9 @@ def test_a_document_that_could_not_be_put_fails_its_cell_and_is_put_next(
         patched.setattr(task, "PATIENCE", 0.0)
         patched.setattr(type(memory), "pipe_file", leases_only)
         done = measure_cell(order, measured("first"))
-        assert done["place"] is None and done["code"] == StoreError.exit_code
-        assert done["error"].startswith("memory://lab/results cannot be reached: OSError: no such host")
-        assert done["error"].endswith("the document stays at tester t1, which puts it before its next cell")
+        assert done.place is None and done.code == StoreError.exit_code
+        assert done.error.startswith("memory://lab/results cannot be reached: OSError: no such host")
+        assert done.error.endswith("the document stays at tester t1, which puts it before its next cell")
         with pytest.raises(StoreError, match="no such host"):
             put_unsent(ours, 9.0)
     assert (ours / PLACE).exists() and not memory.exists(THERE)
@@ -171,7 +171,7 @@ def test_a_document_that_could_not_be_put_fails_its_cell_and_is_put_next(
     assert memory.cat_file(THERE) == (ours / PLACE).read_bytes() and is_sent(ours / PLACE)
     assert not [*(ours / ".fleet" / UNSENT).iterdir()]
     theirs = at("t2")
-    assert measure_cell(order, unneeded)["place"] == PLACE, "--resume, by another tester"
+    assert measure_cell(order, unneeded).place == PLACE, "--resume, by another tester"
     assert (theirs / PLACE).read_bytes() == memory.cat_file(THERE)
 
 
@@ -189,12 +189,12 @@ def test_a_store_that_is_full_for_a_while_costs_no_cell(
 
     monkeypatch.setattr(stored, "AGAIN_S", 0.01)
     monkeypatch.setattr(type(memory), "pipe_file", full_at_first)
-    assert measure_cell(asdict(an_order()), measured("first"))["error"] is None
+    assert measure_cell(an_order(), measured("first")).error is None
     assert memory.exists(THERE) and not faults
 
 
 def test_what_a_killed_tester_left_is_removed_at_its_start(memory: Any, at: Machine) -> None:
-    mirror, order = at("t1"), asdict(an_order())
+    mirror, order = at("t1"), an_order()
 
     def drive(_job: object, output: Output) -> Measured[Any]:
         assert output.results is not None
@@ -219,18 +219,18 @@ def test_each_run_of_an_insecure_fleet_has_its_warning(
         begun.extend(envelope_of(job.request, "64b", {}, [RunWarning("lab", "busy")])["warnings"])
         raise StoreError("enough")
 
-    assert measure_cell(asdict(an_order()), drive)["error"] == "enough"
+    assert measure_cell(an_order(), drive).error == "enough"
     assert begun == [RunWarning("fleet", "no certificates"), RunWarning("lab", "busy")]
 
 
 def test_who_comes_second_takes_what_stands(memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first could not put its document, and another tester measured the cell meanwhile."""
-    ours, order = at("t1"), asdict(an_order())
+    ours, order = at("t1"), an_order()
     with monkeypatch.context() as patched:
         patched.setattr(task, "put_document", lambda *_: broken_store())
-        assert measure_cell(order, measured("first"))["error"]
+        assert measure_cell(order, measured("first")).error
     at("t2")
-    assert measure_cell(order, measured("second"))["place"] == PLACE
+    assert measure_cell(order, measured("second")).place == PLACE
     at("t1")
     put_unsent(ours, 9.0)
     assert memory.cat_file(THERE) == (ours / PLACE).read_bytes() and b"second" in memory.cat_file(THERE)
@@ -245,10 +245,10 @@ def test_a_tester_with_another_address_is_refused(memory: Any, at: Machine) -> N
     at("t1")
     order = an_order()
     same = ComparedTesters("wiring", True, lambda _: None)
-    assert same._difference(order, task.facts_of_tester(asdict(order))) is None
+    assert same._difference(order, task.facts_of_tester(order)) is None
     for other, words in (
         (replace(order, store="s3://other"), "its --results are not s3://other"),
         (replace(order, store=""), "2026-11-21-mine is not in its --results"),
     ):
-        said = same._difference(other, task.facts_of_tester(asdict(other)))
+        said = same._difference(other, task.facts_of_tester(other))
         assert said == f"tester t1 has other results: {words}"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from nights import make_row
 
+from trexbench.config.suite import AS_IT_IS
 from trexbench.core.errors import BenchError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.rows import RunRow
@@ -19,6 +20,7 @@ from trexbench.fleet.calibrate import AGAIN, RESUMED_S, FleetComparison, _remove
 from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.task import CellOrder
 from trexbench.lock import locked
+from trexbench.session.options import Setup
 
 
 def comparison(said: list[str], warned: list[str]) -> FleetComparison:
@@ -60,7 +62,7 @@ def test_a_dut_that_another_has_is_waited_for() -> None:
 
     found, client = comparison(said, []), SimpleNamespace(submit=submit)
     found._await = lambda *_: None  # type: ignore[method-assign]
-    order = CellOrder("lab", "lab", {}, {}, "a 64b", 0, "", "n-1", "", "x.json", "", 9.0)
+    order = CellOrder("lab", "lab", Setup(), AS_IT_IS, "a 64b", 0, "", "n-1", "", "x.json", "", 9.0)
     with pytest.raises(BenchError, match="a 64b by t1: no answer"):
         found._measure_cell(client, order, "t1", "a")  # type: ignore[arg-type]
     assert len({*keys}) == 2 and said[-1] == "a 64b waits: a is leased by t9"

@@ -17,6 +17,7 @@ from drives import Noted
 
 from trexbench.config.fleet import CERTIFICATE_FILES, CERTIFICATES_ENV, Cluster, fleet_of, make_cluster
 from trexbench.config.lookup import load_dut
+from trexbench.config.suite import AS_IT_IS
 from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.dut.journal import JOURNAL_DIR_ENV
@@ -29,10 +30,11 @@ from trexbench.fleet.schedule import LEASED_S
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
 from trexbench.fleet.worker import FAILED, make_worker, own_address
+from trexbench.session.options import Setup
 
 OWN = OwnSettings("t1", "/mine", {"configs_dir": "/own", "server": "10.0.0.1"}, ("r1",), "f" * 64)
-ORDER = CellOrder("lab", "lab", {"configs_dir": "/theirs", "seed": 1}, {}, "r1", 0, "", "n-lab", "/theirs",
-                  "2026-11-21/r1/x.json", "d", 9.0)  # fmt: skip
+ORDER = CellOrder("lab", "lab", Setup(configs_dir=Path("/theirs"), force=True), AS_IT_IS, "r1", 0, "", "n-lab",
+                  "/theirs", "2026-11-21/r1/x.json", "d", 9.0)  # fmt: skip
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_a_tester_prints_nothing_of_dasks_own() -> None:
 
 def test_a_tester_keeps_its_own_directories_and_generator() -> None:
     order = OWN.own_order(ORDER)
-    assert order.results == "/mine" and order.setup == {"configs_dir": "/own", "seed": 1, "server": "10.0.0.1"}
+    assert order.results == "/mine" and order.setup == Setup(configs_dir=Path("/own"), force=True, server="10.0.0.1")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from trexbench.config.fleet import Fleet
+from trexbench.config.suite import AS_IT_IS
 from trexbench.core.fleet.roster import choose_testers
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, CellState, Night
@@ -17,6 +18,7 @@ from trexbench.fleet import schedule as nights
 from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.schedule import DEATHS, LEASED_S, UNPLACED_S, FleetNight
 from trexbench.fleet.task import CellOrder, CellOutcome
+from trexbench.session.options import Setup
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_a_dut_keeps_its_tester_until_that_is_lost(monkeypatch: pytest.MonkeyPat
     night._own = {"a": "t1", "b": "t2", "c": "t1"}
     night._give(client, "a", night._chosen({"t1": [], "t2": []})["a"], orders)
     assert night._chosen({"t1": [], "t2": []}) == {"b": "t2"}, "c waits for t1"
-    night._forget(client.tasks[0].key)
+    night._running.pop(client.tasks[0].key)
     night._waiting["b"].clear()
     for later_s, chosen in ((0.0, {}), (night.fleet.lease_s, {}), (1.0, {"c": "t2"})):
         clock[0] += later_s
@@ -103,7 +105,7 @@ def night_of(duts: str, notes: list[str]) -> tuple[FleetNight, Any, list[CellOrd
     writer: Any = SimpleNamespace(night=stored)
     writer.write = lambda latest: setattr(writer, "night", latest)
     night._writer = writer
-    orders = [CellOrder("lab", "lab", {}, {}, dut, 0, "", "n", "", "", "", 9.0) for dut in duts]
+    orders = [CellOrder("lab", "lab", Setup(), AS_IT_IS, dut, 0, "", "n", "", "", "", 9.0) for dut in duts]
     return night, Given(), orders
 
 
@@ -119,7 +121,7 @@ def test_each_cell_is_blamed_for_its_own_tester_only() -> None:
         assert night._deaths.total() == 2 * death
         for task in client.tasks[-2:]:
             task.status, task.raised = "error", KilledWorker()
-            night._end(night._forget(task.key), task)  # type: ignore[arg-type]
+            night._end(night._running.pop(task.key))
     assert sorted(failed) == [(at, f"{DEATHS} testers died while they measured it") for at in (0, 1)]
     assert len({task.key for task in client.tasks}) == 2 * DEATHS and len(notes) == 2 * (DEATHS - 1)
 
@@ -135,7 +137,7 @@ def test_a_dut_that_another_has_is_waited_for_but_not_for_ever(monkeypatch: pyte
         night._give(client, "a", "t1", orders)
         task = client.tasks[-1]
         task.status, task.raised = "error", DutLeased("a is leased by t9", "wait for it to end")
-        night._end(night._forget(task.key), task)  # type: ignore[arg-type]
+        night._end(night._running.pop(task.key))
     assert failed == ["a is leased by t9: wait for it to end"] and len(notes) == 2 and not night._waiting["a"]
 
 
@@ -146,7 +148,7 @@ def test_an_answer_that_was_lost_is_not_waited_for() -> None:
     (given,) = night._writer.night.cells
     assert given.state is CellState.RUNNING and [one.error for one in given.attempts] == [None]
     task.status = "lost"
-    night._end(night._forget(task.key), task)  # type: ignore[arg-type]
+    night._end(night._running.pop(task.key))
     (given,) = night._writer.night.cells
     assert list(night._waiting["a"]) == [0] and given == CellRecord(given.cell)
 

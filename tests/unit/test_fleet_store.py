@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,8 @@ def test_a_document_is_in_the_store_before_its_task_returns_by_two_requests(
 
     for name in ("pipe_file", "cat_file", "info", "exists", "ls", "find", "makedirs"):
         monkeypatch.setattr(type(memory), name, counted(name, getattr(memory, name)))
-    order = asdict(make_order(tmp_path / "mine.yaml", results))
-    assert measure_cell(order, measured("first"))["unsent"] is None
+    order = make_order(tmp_path / "mine.yaml", results)
+    assert measure_cell(order, measured("first")).unsent is None
     assert asked == ["cat_file", "makedirs", "pipe_file"], "looked for, then created; S3 has no directories to make"
     monkeypatch.undo()
     assert memory.cat_file(THERE) == (results / PLACE).read_bytes() and is_sent(results / PLACE)
@@ -67,16 +67,16 @@ def test_a_document_is_in_the_store_before_its_task_returns_by_two_requests(
 
 def test_a_store_that_is_away_loses_nothing(tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     results = mirror_of("memory://lab/results")
-    order = asdict(make_order(tmp_path / "mine.yaml", results))
+    order = make_order(tmp_path / "mine.yaml", results)
     with monkeypatch.context() as patched:
         for name in ("pipe_file", "cat_file"):
             patched.setattr(type(memory), name, broken)
         done = measure_cell(order, measured("first"))
-    assert done["place"] == PLACE and done["error"] is None
-    assert done["unsent"].startswith("memory://lab/results cannot be reached: OSError: no such host")
-    assert done["unsent"].endswith("; what is not there is put when the night ends")
+    assert done.place == PLACE and done.error is None
+    assert done.unsent.startswith("memory://lab/results cannot be reached: OSError: no such host")
+    assert done.unsent.endswith("; what is not there is put when the night ends")
     assert not memory.exists(THERE) and not is_sent(results / PLACE)
-    assert measure_cell(order, unneeded)["unsent"] is None, "the next that looks puts it"
+    assert measure_cell(order, unneeded).unsent is None, "the next that looks puts it"
     assert memory.cat_file(THERE) == (results / PLACE).read_bytes()
 
 
@@ -124,8 +124,8 @@ def test_a_complete_document_that_was_there_stands(
     results = mirror_of("memory://lab/results")
     memory.pipe_file(THERE, theirs := encode(make_result(id="theirs")))
     monkeypatch.setattr(task, "fetch_document", lambda *_: False)
-    order = asdict(make_order(tmp_path / "mine.yaml", results))
-    assert measure_cell(order, measured("ours"))["unsent"] == f"{PLACE} was in the store already: that one stands"
+    order = make_order(tmp_path / "mine.yaml", results)
+    assert measure_cell(order, measured("ours")).unsent == f"{PLACE} was in the store already: that one stands"
     assert (results / PLACE).read_bytes() == memory.cat_file(THERE) == theirs
     assert put_document(results, PLACE, 9.0) is None
 

@@ -15,7 +15,8 @@ from trexbench.config.endpoints import TransportConfig
 from trexbench.config.fleet import Fleet, read_fleet
 from trexbench.core.errors import DutError
 from trexbench.core.fleet.lease import LeaseRecord
-from trexbench.fleet.leases import Lease, LeaseFolder, SharedGuard, leased
+from trexbench.fleet.guard import LeaseGuard
+from trexbench.fleet.leases import Lease, LeaseFolder, leased
 from trexbench.fleet.sign import SIGN, sign_at, sign_words
 from trexbench.fleet.switches import PORTS, PortTaker, _set, _Stray, _Unmarked, joined_ports, journal_of
 from trexbench.transport import Completed, Transport, open_transport
@@ -50,10 +51,10 @@ def fleet(tmp_path: Path) -> Fleet:
 
 @contextmanager
 def joined(fleet: Fleet, tester: str, folder: Path, dut: str = DUT) -> Iterator[Lease]:
-    below, guard = folder / ".fleet", SharedGuard(Noted())
+    below, guard = folder / ".fleet", Noted()
     taker = PortTaker(tester, "word", 60.0, below, guard)
     with (
-        leased(LeaseFolder(below / "leases", dut), f"{tester}-word", 60.0, guard.one()) as held,
+        leased(LeaseFolder(below / "leases", dut), f"{tester}-word", 60.0, guard) as held,
         joined_ports(fleet, dut, held, taker),
     ):
         yield held
@@ -142,12 +143,14 @@ def test_ports_are_left_to_whoever_has_the_dut_by_now(fleet: Fleet, tmp_path: Pa
 
 
 def test_a_guard_of_several_leases_kills_at_the_earliest() -> None:
-    noted = Noted()
-    shared = SharedGuard(noted)
-    first, second = shared.one(), shared.one()
-    for share, when_s in ((first, 20.0), (second, 10.0), (first, 30.0), (second, 40.0), (first, None), (second, None)):
-        share.kill_at(when_s)
-    assert noted.asked == [20.0, 10.0, 10.0, 30.0, 40.0, None]
+    class Told(LeaseGuard):
+        def tell(self, when_s: float | None) -> None:
+            told.append(when_s)
+
+    told, guard = list[float | None](), Told()
+    for lease, when_s in ((1, 20.0), (2, 10.0), (1, 30.0), (2, 40.0), (1, None), (2, None)):
+        guard.kill_at(when_s, lease)
+    assert told == [20.0, 10.0, 10.0, 30.0, 40.0, None]
 
 
 @dataclass

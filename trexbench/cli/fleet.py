@@ -164,11 +164,12 @@ def worker(
     if tester not in names:
         raise ConfigError(f"{fleet} has no tester {tester}", f"it has {', '.join(names)}")
     from ..fleet.cluster import require_dask
-    from ..fleet.task import OwnSettings, plain
+    from ..fleet.task import OwnSettings
     from ..fleet.worker import keep_working
 
     require_dask()
-    setup = {**plain(choice), "configs_dir": str(configs_dir.resolve()) if configs_dir is not None else None}
+    chosen = {**vars(choice), "configs_dir": configs_dir and configs_dir.resolve()}
+    setup = {name: str(value) if isinstance(value, Path) else value for name, value in chosen.items()}
     duts = tuple(described.reach(described.duts)[tester])
     file = str(Path(fleet).resolve()) if described.switches else ""
     doubt = INSECURE if cluster.is_insecure else None

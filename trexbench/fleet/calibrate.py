@@ -25,6 +25,7 @@ from ..session.process import signals_as_exceptions
 from ..suite.jobs import Job
 from ..suite.night import NightOptions
 from .cluster import as_one_line, needs_of, testers_there
+from .compared import ComparedTesters
 from .leases import DutLeased
 from .schedule import LEASED_S, LOOK_EVERY_S, MISSING_LEASES, START_S, FleetNight, outcome_of
 from .task import CellOrder
@@ -132,7 +133,8 @@ class FleetComparison:
 
     def _await_testers(self, client: Client, order: CellOrder, wanted: set[str]) -> set[str]:
         """Return the testers that are there, once all are or START_S has passed."""
-        ends_s, testers = time.monotonic() + START_S, self.night.compared(self.options)
+        night, ends_s = self.night, time.monotonic() + START_S
+        testers = ComparedTesters(night.fleet.digest, night.is_cluster, self.options.output.warn)
         while True:
             with as_one_line(AGAIN):
                 there = {*testers.there(client, order, strict=True)}
@@ -164,7 +166,7 @@ class FleetComparison:
         for number in itertools.count():
             future = client.submit(
                 self.night.work,
-                asdict(order),
+                order,
                 key=f"{order.place}/{number}",
                 workers=[tester],
                 resources=needs_of(dut),

@@ -91,7 +91,7 @@ def _ctrl_c_is_ours() -> Iterator[None]:
 
 
 def settings(lease_s: float) -> dict[str, Any]:
-    """Return Dask's settings: when a tester is lost; and no work is moved or copied because of memory."""
+    """Return Dask's settings: when a tester is lost, and nothing that costs time beside a measurement."""
     return {
         "distributed.scheduler.worker-ttl": f"{LOST_AFTER * lease_s:g}s",
         "distributed.scheduler.allowed-failures": 0,  # see night.py
@@ -99,10 +99,6 @@ def settings(lease_s: float) -> dict[str, Any]:
         "distributed.comm.timeouts.connect": "10s",
         "distributed.comm.timeouts.tcp": f"{max(15.0, LOST_AFTER * lease_s):g}s",
         "distributed.comm.retry.count": 2,
-        "distributed.worker.memory.target": False,
-        "distributed.worker.memory.spill": False,
-        "distributed.worker.memory.pause": False,
-        "distributed.worker.memory.terminate": False,
         "distributed.admin.tick.limit": "1h",
         **dict.fromkeys(LOGS, 10),
         "distributed.admin.system-monitor.interval": "10s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ConfigError
@@ -74,5 +74,5 @@ def _facts_at(client: Client, address: str, order: CellOrder) -> Any:
     """Return the facts of this tester, or its error; None if it does not answer in time."""
     with contextlib.suppress(TimeoutError, asyncio.TimeoutError):  # one since Python 3.11
         asked = {"workers": [address], "on_error": "return", "callback_timeout": ANSWER_S}
-        return client.run(facts_of_tester, asdict(order), **asked).get(address)
+        return client.run(facts_of_tester, order, **asked).get(address)
     return None

@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 _FREE = "free"
@@ -59,9 +60,17 @@ class LeaseGuard:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock, self._times_s = threading.Lock(), dict[object, float]()
 
-    def kill_at(self, when_s: float | None) -> None:
-        """Set the time at which this process is killed, in place of an earlier one; None: never."""
+    def kill_at(self, when_s: float | None, lease: object) -> None:
+        """Set the time of this lease, in place of an earlier one; None: none. The earliest kills this process."""
+        with self._lock:
+            self._times_s.pop(lease, None)
+            if when_s is not None:
+                self._times_s[lease] = when_s
+            self.tell(min(self._times_s.values(), default=None))
+
+    def tell(self, when_s: float | None) -> None:
         line = f"{_FREE if when_s is None else when_s}\n".encode()
         for _ in range(2):
             if self._process is None or self._process.poll() is not None:

@@ -34,38 +34,9 @@ class DamagedRecord(StoreError):
 
 
 class KillAt(Protocol):
-    """Guard that kills this process at a set time; see guard.LeaseGuard."""
+    """Guard that kills this process at the earliest of its leases' times; see guard.LeaseGuard."""
 
-    def kill_at(self, when_s: float | None) -> None: ...
-
-
-class SharedGuard:
-    """A guard shared by several leases: the process is killed at the earliest of their times."""
-
-    def __init__(self, guard: KillAt) -> None:
-        self._guard, self._lock = guard, threading.Lock()
-        self._times_s = dict[LeaseShare, float]()
-
-    def one(self) -> LeaseShare:
-        """Return a guard for one more lease."""
-        return LeaseShare(self)
-
-    def kill_for(self, lease: LeaseShare, when_s: float | None) -> None:
-        with self._lock:
-            self._times_s.pop(lease, None)
-            if when_s is not None:
-                self._times_s[lease] = when_s
-            self._guard.kill_at(min(self._times_s.values(), default=None))
-
-
-class LeaseShare:
-    """Guard of one lease, by a SharedGuard."""
-
-    def __init__(self, shared: SharedGuard) -> None:
-        self._shared = shared
-
-    def kill_at(self, when_s: float | None) -> None:
-        self._shared.kill_for(self, when_s)
+    def kill_at(self, when_s: float | None, lease: object) -> None: ...
 
 
 class LeaseFolder:
@@ -147,7 +118,7 @@ class Lease:
                 self._lost = True
                 return
             self.holding, first_s = self.holding.renewed(record, first_s, now()), None
-            self.guard.kill_at(self.holding.stop_s)
+            self.guard.kill_at(self.holding.stop_s, self.folder)
 
     def _is_mine(self, number: int) -> bool:
         """Test whether an earlier try wrote this record, and only its answer was lost: others count from that try."""
@@ -174,7 +145,7 @@ def leased(
         lease = Lease(folder, *_take(folder, holder, length_s, sleep, cell, patience), guard)
     except OSError as error:
         raise StoreError(f"the lease of {folder.dut} cannot be taken: {error.strerror}", "look at --results") from error
-    guard.kill_at(lease.holding.stop_s)
+    guard.kill_at(lease.holding.stop_s, folder)
     renewer = threading.Thread(target=lease.renew, name=f"lease of {folder.dut}", daemon=True)
     renewer.start()
     try:
@@ -182,7 +153,7 @@ def leased(
     finally:
         lease._ended.set()
         renewer.join()
-        guard.kill_at(None)
+        guard.kill_at(None, folder)
         if not (lease._lost or lease.abandoned):
             with contextlib.suppress(OSError, StoreError):  # then the lease runs out by itself
                 folder.append(lease.holding.release())

@@ -14,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +35,7 @@ from .cluster import RESUME, as_one_line, needs_of, on_this_machine, require_das
 from .compared import ANSWER_S, ComparedTesters
 from .join import joined
 from .leases import DutLeased
-from .stored import place_kept
-from .task import CellOrder, CellOutcome, digest_of, measure_cell, place_of, plain
+from .task import CellOrder, CellOutcome, digest_of, measure_cell, place_of
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -61,6 +60,8 @@ MISSING_LEASES, START_S = 4.0, 60.0
 class GivenCell:
     """A cell that was given to a tester. at: its index in the night; since: when, UTC."""
 
+    future: Future
+    dut: str
     at: int
     tester: str
     since: str
@@ -74,7 +75,7 @@ class FleetNight:
 
     suite: str
     fleet: Fleet
-    work: Callable[[Mapping[str, Any]], dict[str, Any]] = measure_cell
+    work: Callable[[CellOrder], CellOutcome] = measure_cell
     opened: Callable[[Mapping[str, Sequence[str]], float, Path], AbstractContextManager[Client]] = on_this_machine
     is_cluster: bool = False
     """The testers are processes of others: they find suites and results by themselves, and are compared first."""
@@ -82,8 +83,6 @@ class FleetNight:
     _waiting: dict[str, deque[int]] = field(default_factory=dict)
     _running: dict[Any, GivenCell] = field(default_factory=dict)
     """Key of its future -> cell."""
-    _futures: dict[str, Future] = field(default_factory=dict)
-    """DUT -> the task of its cell."""
     _deaths: Counter[int] = field(default_factory=Counter)
     """Cell -> number of testers that died while they measured it."""
     _leased_s: dict[int, float] = field(default_factory=dict)
@@ -119,7 +118,6 @@ class FleetNight:
         self._done = len(jobs) - len(writer.night.left)
         for at in writer.night.left:
             self._waiting.setdefault(jobs[at].cell.dut, deque()).append(at)
-        place_kept(options.results, options.say)
         try:
             scratch = make_directory(writer.scratch)
             with signals_as_exceptions(), self.opened(self._reach, self.fleet.lease_s, scratch) as client:
@@ -135,12 +133,12 @@ class FleetNight:
     def common_order(self, options: NightOptions, date: str, name: str) -> tuple[CellOrder, Mapping[str, int]]:
         """Return an order without its cell, for a night of this date and name; and each cell's number in the suite."""
         suite, every = read_jobs(self.suite, options.setup, (), options.instead)
-        instead = options.instead
+        instead = replace(options.instead, dut=tuple(options.instead.dut), variant=tuple(options.instead.variant))
         common = CellOrder(
             suite=suite.name if self.is_cluster else str(suite.file.resolve()),
             suite_name=suite.name,
-            setup=plain(options.setup),
-            instead={"dut": list(instead.dut), "variant": list(instead.variant), "time": instead.time},
+            setup=options.setup,
+            instead=instead,
             cell="",
             number=0,
             date=date,
@@ -154,13 +152,9 @@ class FleetNight:
         )
         return common, {str(job.cell): number for number, job in enumerate(every)}
 
-    def compared(self, options: NightOptions) -> ComparedTesters:
-        """Return the testers, not compared yet."""
-        return ComparedTesters(self.fleet.digest, self.is_cluster, options.output.warn)
-
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
         missing_s = dict.fromkeys(self._waiting, time.monotonic())
-        testers = self.compared(self._options)
+        testers = ComparedTesters(self.fleet.digest, self.is_cluster, self._options.output.warn)
         for dut in self._waiting:
             if not self._able[dut]:
                 self._give_up(dut, utc_now(), f"no tester has links to all ports of {dut}")
@@ -180,15 +174,16 @@ class FleetNight:
             with contextlib.suppress(queue.Empty):
                 future = self._ended.get(timeout=LOOK_EVERY_S)
                 while True:  # all that ended by now
-                    if future.key in self._running:
-                        self._end(self._forget(future.key), future)
+                    if (ended := self._running.pop(future.key, None)) is not None:
+                        self._end(ended)
                     future = self._ended.get_nowait()
 
     def _chosen(self, there: Mapping[str, Sequence[Any]]) -> Mapping[str, str]:
         """Choose testers for the next cell of DUTs. there: keys of the cells at each tester."""
         given = {cell.tester for cell in self._running.values()}
         idle = sorted(name for name, keys in there.items() if not keys and name not in given)
-        left = {dut: len(cells) for dut, cells in self._waiting.items() if dut not in self._futures}
+        busy = {cell.dut for cell in self._running.values()}
+        left = {dut: len(cells) for dut, cells in self._waiting.items() if dut not in busy}
         now_s = time.monotonic()
         self._seen_s |= dict.fromkeys(there, now_s)
         away_s = {name: now_s - self._seen_s.setdefault(name, now_s) for name in self._own.values()}
@@ -199,25 +194,25 @@ class FleetNight:
         at = self._waiting[dut].popleft()
         key = f"{orders[at].suite_name}/{orders[at].night}/{orders[at].cell}/{next(self._keys)}"
         future = client.submit(
-            self.work, asdict(orders[at]), key=key, workers=[tester], resources=needs_of(dut), retries=1, pure=False
+            self.work, orders[at], key=key, workers=[tester], resources=needs_of(dut), retries=1, pure=False
         )
-        self._futures[dut], self._running[key] = future, GivenCell(at, tester, since := utc_now(), time.monotonic())
+        self._running[key] = GivenCell(future, dut, at, tester, since := utc_now(), time.monotonic())
         self._keep(at, CellState.RUNNING, Attempt(since))
         future.add_done_callback(self._ended.put)
 
-    def _forget(self, key: Any) -> GivenCell:
-        given = self._running.pop(key)
-        del self._futures[self._jobs[given.at].cell.dut]
-        return given
+    def _take_back(self, given: GivenCell) -> None:
+        del self._running[given.future.key]
+        given.future.cancel()
+        self._wait_again(given)
 
     def _wait_again(self, given: GivenCell) -> None:
-        self._waiting[self._jobs[given.at].cell.dut].appendleft(given.at)
+        self._waiting[given.dut].appendleft(given.at)
         self._keep(given.at, CellState.WAITING)
 
-    def _end(self, given: GivenCell, future: Future) -> None:
+    def _end(self, given: GivenCell) -> None:
         cell = self._jobs[given.at].cell
         try:
-            outcome = outcome_of(future)
+            outcome = outcome_of(given.future)
         except DutLeased as error:
             begun_s = self._leased_s.setdefault(given.at, time.monotonic())
             if time.monotonic() - begun_s < LEASED_S:
@@ -241,8 +236,7 @@ class FleetNight:
             if key in placed:
                 given.seen_s = now_s
             elif now_s - given.seen_s > UNPLACED_S:
-                self._futures[self._jobs[given.at].cell.dut].cancel()
-                self._wait_again(self._forget(key))
+                self._take_back(given)
 
     def _give_up(self, dut: str, since: str, error: str) -> None:
         for at in self._waiting[dut]:
@@ -256,9 +250,8 @@ class FleetNight:
             if not able.isdisjoint(there):
                 missing_s[dut] = now_s
             elif now_s - missing_s[dut] > max(START_S, MISSING_LEASES * self.fleet.lease_s):
-                if (future := self._futures.get(dut)) is not None:
-                    future.cancel()
-                    self._wait_again(self._forget(future.key))
+                for given in [given for given in self._running.values() if given.dut == dut]:
+                    self._take_back(given)
                 self._give_up(dut, utc_now(), f"no tester that reaches {dut} is there ({', '.join(sorted(able))})")
 
     def _note(self, at: int, since: str, outcome: CellOutcome) -> None:
@@ -299,7 +292,8 @@ def outcome_of(future: Future, remedy: str = RESUME) -> CellOutcome | None:
     try:
         raised = future.exception(timeout=ANSWER_S)
         if raised is None:
-            return CellOutcome(**future.result(timeout=ANSWER_S))
+            outcome: CellOutcome = future.result(timeout=ANSWER_S)
+            return outcome
     except (TimeoutError, asyncio.TimeoutError):  # one since Python 3.11
         return None
     if type(raised).__name__ == "KilledWorker":

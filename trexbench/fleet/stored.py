@@ -3,9 +3,6 @@
 An unreachable store loses nothing: the mirror has the document. With a fleet on one machine the night's end puts what
 the store lacks; in a cluster the tester that measured the cell does, before its next one. A document that the store has
 by then stands.
-
-Documents that cannot get their place in the results directory are kept until they can. The place is in the name of
-their directory: if there is no room for a document, there is none for a note of it.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from typing import TypeVar
 from urllib.parse import quote, unquote
 
 from ..core.errors import BenchError, StoreError
-from ..files import link_new, replace_file
+from ..files import replace_file
 from ..results.document import read_sealed
 from ..results.nights import TESTERS, is_sent
 from ..results.remote import Store, address_of
@@ -45,14 +42,9 @@ def fetch_document(results: Path, place: str, lease_s: float) -> bool:
     """Fetch the document into the mirror; False if the store has none, or cannot be asked."""
     if address_of(results) is None:
         return False
-    data: bytes | None = None
     with contextlib.suppress(BenchError):
-        data = _ask(results, lambda store: store.read(place), lease_s)
-    if data is None:
-        return False
-    with contextlib.suppress(FileExistsError):
-        replace_file(results / place, data, exclusive=True, by_link=True)
-    return True
+        return _ask(results, lambda store: store.fetch([place]), lease_s) > 0
+    return False
 
 
 def put_document(results: Path, place: str, lease_s: float, patience_s: float = 0.0) -> str | None:
@@ -120,29 +112,3 @@ def remove_staging(results: Path, tester: str) -> None:
 
 def _ask(results: Path, do: Callable[[Store], T], lease_s: float) -> T:
     return ask_store(results, do, min(WAIT_S, lease_s))
-
-
-def keep(document: Path, staging: Path, place: str) -> Path:
-    """Keep the document's directory when its night's own is removed; return where the document is then."""
-    kept = staging.parents[1] / f"kept-{staging.name}+{quote(place, safe='')}"
-    try:
-        staging.rename(kept)
-    except OSError:
-        return document
-    return kept / document.relative_to(staging)
-
-
-def place_kept(results: Path, say: Callable[[str], None]) -> None:
-    """Move kept documents to their places; those that still cannot have them stay."""
-    for kept in sorted((results / TESTERS).glob("kept-*")):
-        with contextlib.suppress(OSError, ValueError):
-            _, place = map(unquote, kept.name.split("+"))
-            target = results / place
-            (document,) = kept.glob("20*/*/*.json")
-            if not target.resolve().is_relative_to(results.resolve()):
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):
-                link_new(document, target)
-            shutil.rmtree(kept)
-            say(f"placed   {place}, which could not be placed before")

@@ -25,7 +25,7 @@ from ..dut.settings import Change, Command
 from ..session.dut import reached
 from ..transport import Transport
 from ..transport.words import shown
-from .leases import Lease, LeaseFolder, SharedGuard, leased
+from .leases import KillAt, Lease, LeaseFolder, leased
 
 PORTS = "ports"
 """Folder of the leases of testers' switch ports, each under the tester's name."""
@@ -39,13 +39,13 @@ class PortTaker:
     token: str
     lease_s: float
     below: Path
-    guard: SharedGuard
+    guard: KillAt
 
     def leasing(self, tester: str, stray: _Stray | None = None) -> AbstractContextManager[Lease]:
         """Lease a tester's ports. stray: the settings it left, if they are leased only to undo those."""
         sleep = time.sleep if stray is None else stray.sleep
         folder = LeaseFolder(self.below / PORTS, tester)
-        return leased(folder, f"{self.tester}-{self.token}", self.lease_s, self.guard.one(), sleep)
+        return leased(folder, f"{self.tester}-{self.token}", self.lease_s, self.guard, sleep)
 
 
 class _Unmarked(Exception):

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -33,10 +33,10 @@ from ..session.process import host_facts
 from ..suite.cells import RETRIED
 from ..suite.jobs import Job, make_job, of_night
 from .guard import LeaseGuard
-from .leases import PATIENCE, Lease, LeaseFolder, SharedGuard, leased
+from .leases import PATIENCE, Lease, LeaseFolder, leased
 from .reverting import revert_changes
 from .sign import sign_at, sign_words
-from .stored import TOKEN_LENGTH, fetch_document, keep, note_unsent, put_document, put_unsent
+from .stored import TOKEN_LENGTH, fetch_document, note_unsent, put_document, put_unsent
 from .switches import PortTaker, joined_ports
 
 NO_FLEET = Fleet((), (), ())
@@ -47,13 +47,13 @@ _READING = threading.Lock()
 
 @dataclass(frozen=True)
 class CellOrder:
-    """Everything that a tester needs to measure a cell, as plain values."""
+    """Everything that a tester needs to measure a cell."""
 
     suite: str
     """File of the suite, or its name by which the tester finds it."""
     suite_name: str
-    setup: Mapping[str, Any]
-    instead: Mapping[str, Any]
+    setup: Setup
+    instead: Instead
     cell: str
     number: int
     """Index of the cell in the suite."""
@@ -105,7 +105,10 @@ class OwnSettings:
         if not is_name(order.suite) or not is_name(order.night) or place.is_absolute() or ".." in place.parts:
             remedy = "put the suite into a suites directory of its own"
             raise ConfigError(f"tester {self.name} takes suites by name", remedy)
-        return replace(order, results=self.results, setup={**order.setup, **self.setup})
+        own: dict[str, Any] = {
+            name: Path(value) if name in _PATHS and value else value for name, value in self.setup.items()
+        }
+        return replace(order, results=self.results, setup=replace(order.setup, **own))
 
     def require_wired(self, dut: str) -> None:
         if dut not in self.duts:
@@ -127,17 +130,6 @@ class CellOutcome:
     code: int = 0
     unsent: str | None = None
     """Warning that its document is not in the store that the results mirror, and why."""
-
-
-def plain(options: Any) -> dict[str, Any]:
-    """Turn a dataclass of options into values that any process can read."""
-    return {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
-
-
-def setup_of(values: Mapping[str, Any]) -> Setup:
-    """Make the Setup of values as plain() returns them."""
-    read: dict[str, Any] = {name: Path(value) if name in _PATHS and value else value for name, value in values.items()}
-    return Setup(**read)
 
 
 def digest_of(suite: Suite, setup: Setup) -> str:
@@ -170,19 +162,17 @@ def place_of(started: str, night: str, cell: Cell) -> str:
     return f"{started[:10]}/{safe_name(cell.dut, '._-')}/{clock}-{words}-{unique}.json"
 
 
-def measure_cell(
-    order: Mapping[str, Any], drive: Callable[[Job, Output], Measured[Any]] | None = None
-) -> dict[str, Any]:
-    """Measure the cell of a CellOrder, unless that is done; return a CellOutcome, both as plain values.
+def measure_cell(order: CellOrder, drive: Callable[[Job, Output], Measured[Any]] | None = None) -> CellOutcome:
+    """Measure the cell, unless that is done; an error that is worth a second try is raised.
 
-    An error that is worth a second try is raised. drive: measures the job while the DUT is leased.
+    drive: measures the job while the DUT is leased.
     """
-    wish = CellOrder(**order) if OWN is None else OWN.own_order(CellOrder(**order))
+    wish = order if OWN is None else OWN.own_order(order)
     if OWN is not None:
         with contextlib.suppress(StoreError):
             put_unsent(Path(wish.results), wish.lease_s)
     outcome = _measure(wish, drive or measure_job)
-    return asdict(outcome if outcome.place is None else _send(outcome, outcome.place, wish))
+    return outcome if outcome.place is None else _send(outcome, outcome.place, wish)
 
 
 def _send(outcome: CellOutcome, place: str, wish: CellOrder) -> CellOutcome:
@@ -210,11 +200,11 @@ def _measure(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) -> 
         doubts = () if OWN.doubt is None else (RunWarning("fleet", OWN.doubt),)
         job = replace(job, request=replace(job.request, doubts=doubts))
     token = secrets.token_hex(TOKEN_LENGTH // 2)
-    below, guard = Path(wish.results) / TESTERS, SharedGuard(_GUARD)
+    below = Path(wish.results) / TESTERS
     folder = LeaseFolder(below / "leases", safe_name(job.cell.dut, "._-"), is_here=OWN is None)
     name = f"{tester}-{token}"
     try:
-        with leased(folder, name, wish.lease_s, guard.one(), cell=f"{wish.night} {wish.cell}") as lease:
+        with leased(folder, name, wish.lease_s, _GUARD, cell=f"{wish.night} {wish.cell}") as lease:
             make_directory(target.parent)
             if target.exists() or fetch_document(Path(wish.results), wish.place, wish.lease_s):
                 return CellOutcome(tester, wish.place)
@@ -224,7 +214,7 @@ def _measure(wish: CellOrder, drive: Callable[[Job, Output], Measured[Any]]) -> 
                 if lease.abandoned:
                     revert_changes(job.request)
                     lease.abandoned = False
-                with _prepared(job, wish, lease, PortTaker(tester, token, wish.lease_s, below, guard)):
+                with _prepared(job, wish, lease, PortTaker(tester, token, wish.lease_s, below, _GUARD)):
                     done = drive(job, Output(results=staging))
                 lease.require()
                 try:
@@ -250,19 +240,18 @@ def _prepared(job: Job, wish: CellOrder, lease: Lease, taker: PortTaker) -> Iter
         yield
 
 
-def facts_of_tester(order: Mapping[str, Any]) -> dict[str, Any]:
+def facts_of_tester(order: CellOrder) -> dict[str, Any]:
     """Return facts of this tester that must equal those of the night's process; order: of any of its cells."""
     assert OWN is not None
     facts: dict[str, Any] = {"tester": OWN.name, "trexbench": versions()["trexbench"], "wiring": OWN.wiring}
     facts["trex"] = versions()["lbr-trex-client"], str(OWN.setup.get("trex_dir") or "")
     try:
-        wish = OWN.own_order(CellOrder(**order))
+        wish = OWN.own_order(order)
         results = Path(wish.results)
         facts["store"] = wish.store == (address_of(results) or "")
         facts["store"] &= bool(wish.store) or (results / TESTERS / wish.night).is_dir()
-        asked = setup_of(wish.setup)
-        suite = read_suite(SUITES.find(wish.suite), asked.configs_dir, Instead(**_with_tuples(wish.instead)))
-        return {**facts, "digest": digest_of(suite, asked), "error": None}
+        suite = read_suite(SUITES.find(wish.suite), wish.setup.configs_dir, wish.instead)
+        return {**facts, "digest": digest_of(suite, wish.setup), "error": None}
     except BenchError as error:
         return {**facts, "error": str(error)}
 
@@ -294,8 +283,7 @@ def _commit(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, token
     except FileExistsError:
         pass  # another tester was faster; both are the same cell of the same night
     except OSError as error:
-        where = keep(done.path, staging, place.as_posix())  # where the night's end does not remove it
-        raise StoreError(f"{target}: {error.strerror}", f"the result is in {where}") from error
+        raise StoreError(f"{target}: {error.strerror}", f"the result is in {done.path}") from error
     if isinstance(failure, RETRIED):
         raise failure
     if failure is not None:
@@ -305,30 +293,19 @@ def _commit(done: Measured[Any], job: Job, wish: CellOrder, staging: Path, token
 
 def _job_of(wish: CellOrder) -> Job:
     with _READING:
-        asked = wish.suite, _frozen(wish.setup), _frozen(wish.instead), wish.digest
+        asked = wish.suite, wish.setup, wish.instead, wish.digest
         suite, cells, files = _read(*asked)
         if _digest(files) != wish.digest:  # changed since it was read
             _read.cache_clear()
             _read(*asked)  # which raises
-    return make_job(suite, cells[wish.number], setup_of(wish.setup))
-
-
-def _with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-
-
-def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(_with_tuples(values).items())
+    return make_job(suite, cells[wish.number], wish.setup)
 
 
 @lru_cache(maxsize=4)
-def _read(
-    name: str, setup: tuple[tuple[str, Any], ...], instead: tuple[tuple[str, Any], ...], digest: str
-) -> tuple[Suite, Sequence[Cell], tuple[Path, ...]]:
+def _read(name: str, setup: Setup, instead: Instead, digest: str) -> tuple[Suite, Sequence[Cell], tuple[Path, ...]]:
     """Read the suite, its cells and the files of its digest; ConfigError if they are not the night's."""
-    asked = setup_of(dict(setup))
-    suite = read_suite(SUITES.find(name), asked.configs_dir, Instead(**dict(instead)))
-    files = _files_of(suite, asked)
+    suite = read_suite(SUITES.find(name), setup.configs_dir, instead)
+    files = _files_of(suite, setup)
     if _digest(files) != digest:
         what = f"suite {name}, its DUTs' configs or the version of trexbench are others at tester {_tester_name()}"
         raise ConfigError(what, "install the same there, or start a new night")
