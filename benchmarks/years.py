@@ -2,18 +2,17 @@
 
     python benchmarks/years.py [--sites 70] [--years 10] [--s3] [--place DIRECTORY]
 
-Each site has a suite of 40 cells, measured every night; its rows are made as nights' ends leave them: whole years,
-months of the last year, nights of the last month. Night files are there for the last 400 nights, documents for those
-that the page of one suite opens: all else a suite with ``keep_nights: 400`` has pruned. 10 million rows take 1 GB.
+Each site has a suite of 40 cells, measured every night; its rows are made as nights' ends leave them: a file for each
+month. Night files are there for the last 400 nights, documents for those that the page of one suite opens: all else a
+suite with ``keep_nights: 400`` has pruned. 10 million rows take 1 GB.
 
 Each verb is a process of its own. Cold: no page of the store and of its mirror is in the kernel's cache
 (posix_fadvise, DONTNEED, after fsync); first: there is no mirror yet. --s3: the same of moto's server on loopback,
 which is written in Python; its log is counted for the requests.
 
 Aims, cold: last night's list 0.5 s; regress of a suite 5 s; page of a year 10 s; 2 GB of memory. Only the memory fails
-the benchmark: seconds are this machine's. Of 10.2 million rows, on two cores at a load of 5 to 9, the
-second list took 0.5 to 0.7 s of CPU (0.9 to 1.6 s by the clock), regress 4.2 to 4.6 s (6 to 12 s), the page 10.8 s
-(19 to 21 s), each less than 0.7 GB.
+the benchmark: seconds are this machine's. Of 1.5 million rows (--sites 10), on two cores at a load of 6, the second
+list took 1.2 s of CPU, regress 8.1 s, a query of all 8.6 s, the page 17.7 s, each less than 0.8 GB.
 """
 
 from __future__ import annotations

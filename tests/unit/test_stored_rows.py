@@ -257,11 +257,16 @@ def test_another_machine_sees_what_was_put(fresh: Fresh) -> None:
         load_run(other / "2026-01-01" / "x.json")
 
 
-@pytest.mark.parametrize("how", ["damaged", "damaged inside", "of another version"])
+@pytest.mark.parametrize("how", ["damaged", "damaged inside", "of another version", "damaged, its nights are gone"])
 def test_rows_that_cannot_be_used_are_made_of_the_documents(tmp_path: Path, fresh: Fresh, how: str) -> None:
     own = memory_store()
     wanted, told = all_rows(own, pytest.fail), list[str]()
     memory, place = fsspec.filesystem("memory"), "/lab/results/rows/nightly/2026-01.parquet"
+    if how.startswith("damaged, "):
+        damage(place)
+        memory.rm("/lab/results/nights", recursive=True)
+        assert all_rows(fresh(), told.append) == [] and told[0].endswith("; its nights are gone") and len(told) == 1
+        return
     if how == "damaged":
         damage(place)
     elif how == "damaged inside":
