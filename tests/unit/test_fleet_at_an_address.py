@@ -22,7 +22,6 @@ from trexbench.core.verdict.parts import RunWarning
 from trexbench.dut.journal import Entry, FileJournal
 from trexbench.dut.settings import Change, Command
 from trexbench.fleet import leases, stored, task
-from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.guard import now
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.stored import UNSENT, put_unsent, remove_staging
@@ -241,14 +240,21 @@ def broken_store() -> None:
     raise StoreError("it is away")
 
 
-def test_a_tester_with_another_address_is_refused(memory: Any, at: Machine) -> None:
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({"fleet": "x"}, " has another fleet.yaml"),
+        ({"suite": "nosuch"}, ": unknown suite"),
+        ({"digest": "x"}, " has another suite mine, or other configs of its DUTs"),
+        ({"store": "s3://other"}, " has other results: its --results are not s3://other"),
+        ({"store": ""}, " has other results: 2026-11-21-mine is not in its --results"),
+    ],
+    ids=str,
+)
+def test_a_tester_says_how_it_differs(memory: Any, at: Machine, changes: dict[str, Any], words: str | None) -> None:
     at("t1")
-    order = an_order()
-    same = ComparedTesters("wiring", True, lambda _: None)
-    assert same._difference(order, task.facts_of_tester(order)) is None
-    for other, words in (
-        (replace(order, store="s3://other"), "its --results are not s3://other"),
-        (replace(order, store=""), "2026-11-21-mine is not in its --results"),
-    ):
-        said = same._difference(other, task.facts_of_tester(other))
-        assert said == f"tester t1 has other results: {words}"
+    order, version = an_order(), str(task.versions()["trexbench"])
+    said, _ = task.find_difference(replace(order, **changes), version)
+    assert said is words or str(said).startswith(f"tester t1{words}")
+    assert task.find_difference(order, "9.9")[0] == f"tester t1 has trexbench {version}, the night 9.9"

@@ -28,7 +28,7 @@ from trexbench.fleet.join import require_listening
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.schedule import LEASED_S
 from trexbench.fleet.status import read_status
-from trexbench.fleet.task import CellOrder, OwnSettings, versions
+from trexbench.fleet.task import CellOrder, OwnSettings
 from trexbench.fleet.worker import FAILED, make_worker, own_address
 from trexbench.session.options import Setup
 
@@ -180,66 +180,47 @@ def test_a_dut_of_another_tester_is_refused() -> None:
 
 
 class Told:
-    """A client of Dask whose testers answer these facts."""
+    """A client of Dask whose testers answer so."""
 
-    def __init__(self, facts: dict[str, Any]) -> None:
-        self.facts, self.asked = facts, list[list[str]]()
+    def __init__(self, **answers: Any) -> None:
+        self.answers, self.asked = answers, list[list[str]]()
 
     def run_on_scheduler(self, _function: object) -> dict[str, tuple[str, list[Any]]]:
-        return {name: (f"tls://{name}", []) for name in self.facts}
+        return {name: (f"tls://{name}", []) for name in self.answers}
 
-    def run(self, _f: object, _order: object, workers: list[str], on_error: str, callback_timeout: float) -> Any:
+    def run(self, *_: object, workers: list[str], on_error: str, callback_timeout: float) -> Any:
         self.asked.append(workers)
         if workers == ["tls://stopped"]:
             raise TimeoutError(f"{callback_timeout} s, {on_error}")
-        return {address: self.facts[address.removeprefix("tls://")] for address in workers}
+        return {address: self.answers[address.removeprefix("tls://")] for address in workers}
 
 
-def facts_like_here(**changes: Any) -> dict[str, Any]:
-    like = {"tester": "t1", "trexbench": versions()["trexbench"], "wiring": "w", "trex": ("3", ""), "error": None}
-    return {**like, "digest": "d", "store": True, **changes}
+CLUSTER = replace(ORDER, fleet="w")
 
 
-def comparing(notes: list[str]) -> ComparedTesters:
-    return ComparedTesters("w", True, notes.append)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"trexbench": "9.9"}, "tester t1 has trexbench 9.9, this is"),
-        ({"wiring": "x"}, "tester t1 has another fleet.yaml"),
-        ({"error": "no suite called lab"}, "tester t1: no suite called lab"),
-        ({"digest": "x"}, "another suite lab, or other configs"),
-        ({"store": False}, "other results: n-lab is not in its --results"),
-    ],
-    ids=lambda one: " ".join(one) if isinstance(one, dict) else "",
-)
-def test_a_tester_that_differs_is_refused_before_the_night_and_left_out_later(
-    changes: dict[str, Any], said: str
-) -> None:
-    notes, client = list[str](), Told({"t1": facts_like_here(**changes)})
-    with pytest.raises(errors.ConfigError, match=said):
-        comparing(notes).there(client, ORDER, strict=True)  # type: ignore[arg-type]
-    testers = comparing(notes)
-    assert testers.there(client, ORDER) == testers.there(client, ORDER) == {}  # type: ignore[arg-type]
-    assert len(notes) == 1 and said in notes[0] and notes[0].endswith("it takes no part")
+def test_a_tester_that_differs_is_refused_before_the_night_and_left_out_later() -> None:
+    notes, client = list[str](), Told(t1=("tester t1 has another fleet.yaml", ""))
+    with pytest.raises(errors.ConfigError, match="another fleet"):
+        ComparedTesters(notes.append).there(client, CLUSTER, strict=True)  # type: ignore[arg-type]
+    testers = ComparedTesters(notes.append)
+    assert testers.there(client, CLUSTER) == testers.there(client, CLUSTER) == {}  # type: ignore[arg-type]
+    assert notes == ["tester t1 has another fleet.yaml: it takes no part"]
 
 
 def test_testers_that_are_alike_are_asked_once() -> None:
-    testers, client = comparing([]), Told({"t1": facts_like_here()})
+    testers, client = ComparedTesters(pytest.fail), Told(t1=(None, "3"))
     for _ in range(2):
-        assert testers.there(client, ORDER, strict=True) == {"t1": []}  # type: ignore[arg-type]
-    client.facts["t2"] = facts_like_here(tester="t2", trex=("4", ""))
-    assert testers.there(client, ORDER) == {"t1": [], "t2": []}  # type: ignore[arg-type]
+        assert testers.there(client, CLUSTER, strict=True) == {"t1": []}  # type: ignore[arg-type]
+    client.answers["t2"] = None, "4"
+    assert testers.there(client, CLUSTER) == {"t1": [], "t2": []}  # type: ignore[arg-type]
     assert client.asked == [["tls://t1"], ["tls://t2"]] and len(testers.trex) == 2
 
 
 def test_a_tester_that_does_not_answer_is_left_out() -> None:
     notes = list[str]()
-    testers, client = comparing(notes), Told({"t1": facts_like_here(), "stopped": {}})
+    testers, client = ComparedTesters(notes.append), Told(t1=(None, "3"), stopped=None)
     for _ in range(2):
-        assert testers.there(client, ORDER, strict=True) == {"t1": []}  # type: ignore[arg-type]
+        assert testers.there(client, CLUSTER, strict=True) == {"t1": []}  # type: ignore[arg-type]
     assert notes == ["a tester does not answer (in time): it takes no part"]
 
 

@@ -133,8 +133,7 @@ class FleetComparison:
 
     def _await_testers(self, client: Client, order: CellOrder, wanted: set[str]) -> set[str]:
         """Return the testers that are there, once all are or START_S has passed."""
-        night, ends_s = self.night, time.monotonic() + START_S
-        testers = ComparedTesters(night.fleet.digest, night.is_cluster, self.options.output.warn)
+        ends_s, testers = time.monotonic() + START_S, ComparedTesters(self.options.output.warn)
         while True:
             with as_one_line(AGAIN):
                 there = {*testers.there(client, order, strict=True)}

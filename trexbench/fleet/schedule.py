@@ -154,7 +154,7 @@ class FleetNight:
 
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
         missing_s = dict.fromkeys(self._waiting, time.monotonic())
-        testers = ComparedTesters(self.fleet.digest, self.is_cluster, self._options.output.warn)
+        testers = ComparedTesters(self._options.output.warn)
         for dut in self._waiting:
             if not self._able[dut]:
                 self._give_up(dut, utc_now(), f"no tester has links to all ports of {dut}")

@@ -240,20 +240,30 @@ def _prepared(job: Job, wish: CellOrder, lease: Lease, taker: PortTaker) -> Iter
         yield
 
 
-def facts_of_tester(order: CellOrder) -> dict[str, Any]:
-    """Return facts of this tester that must equal those of the night's process; order: of any of its cells."""
+def find_difference(order: CellOrder, version: str) -> tuple[str | None, str]:
+    """Say how this tester differs from the night's process, None: in nothing that matters; and which TRex it has.
+
+    order: of any cell of the night. version: of the night's trexbench.
+    """
     assert OWN is not None
-    facts: dict[str, Any] = {"tester": OWN.name, "trexbench": versions()["trexbench"], "wiring": OWN.wiring}
-    facts["trex"] = versions()["lbr-trex-client"], str(OWN.setup.get("trex_dir") or "")
+    mine, name = versions(), f"tester {OWN.name}"
+    trex = f"{mine['lbr-trex-client']} {OWN.setup.get('trex_dir') or ''}".strip()
+    if mine["trexbench"] != version:
+        return f"{name} has trexbench {mine['trexbench']}, the night {version}", trex
+    if not OWN.wiring.startswith(order.fleet):
+        return f"{name} has another fleet.yaml", trex
     try:
         wish = OWN.own_order(order)
         results = Path(wish.results)
-        facts["store"] = wish.store == (address_of(results) or "")
-        facts["store"] &= bool(wish.store) or (results / TESTERS / wish.night).is_dir()
+        is_there = bool(wish.store) or (results / TESTERS / wish.night).is_dir()
+        if wish.store != (address_of(results) or "") or not is_there:
+            other = f"its --results are not {wish.store}" if wish.store else f"{wish.night} is not in its --results"
+            return f"{name} has other results: {other}", trex
         suite = read_suite(SUITES.find(wish.suite), wish.setup.configs_dir, wish.instead)
-        return {**facts, "digest": digest_of(suite, wish.setup), "error": None}
+        is_same = digest_of(suite, wish.setup) == wish.digest
     except BenchError as error:
-        return {**facts, "error": str(error)}
+        return f"{name}: {error}", trex
+    return None if is_same else f"{name} has another suite {wish.suite_name}, or other configs of its DUTs", trex
 
 
 @cache
