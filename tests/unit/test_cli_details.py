@@ -64,6 +64,20 @@ def test_a_zoom_is_refused_on_the_command_line_and_reported_in_a_config(tmp_path
     assert code == 2 and out == "r.yaml:1: plan.zoom: ignored: a ramp has no zoom: leave it out\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("results prune --dry-run", "leave it out"),
+        ("fleet status --watch", "use watch -n1 trexbench fleet status"),
+        ("fleet worker --tester t1 --scheduler tls://sched:8786", "name it there"),
+        ("nightly lab --retry-after 1m", "leave it out"),
+    ],
+)
+def test_former_options_are_refused_with_what_replaced_them(line: str, remedy: str) -> None:
+    code, out, err = run(*line.split())
+    assert (code, out) == (2, "") and err.count("\n") == 1 and err.endswith(f": {remedy}\n")
+
+
 def test_a_plan_needs_no_trex_server(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(ARP)
     with socket.socket() as closed:

@@ -23,7 +23,7 @@ from ..report.words import format_count
 from ..session.options import Setup, TesterChoice
 from .options import CONFIGS, ONLY, QUIET, SERVER, asked, complete_suites, formats, number_option, results_option
 from .output import OutputForm, note, say_unless, warn
-from .verbs import Heading, Option, rare, verbs
+from .verbs import Heading, Option, rare, removed, verbs
 
 if TYPE_CHECKING:
     from ..fleet.status import FleetNow
@@ -45,6 +45,7 @@ UNSAFE = rare(
 _HERE = click.option(
     "--fleet", metavar="FILE", default=str(HERE), show_default=True, help="Testers, DUTs and their cables."
 )
+_AT = removed("--scheduler", "the scheduler's address is the fleet.yaml's", "name it there")
 _EXAMPLES = """\b
 Examples:
   trexbench fleet plan lab --sim --fleet local:2
@@ -137,6 +138,7 @@ def calibrate_(
 
 @fleet.command()
 @_HERE
+@_AT
 @CONFIGS
 @UNSAFE
 def scheduler(fleet: str, configs_dir: Path | None, insecure: bool) -> None:
@@ -150,6 +152,7 @@ def scheduler(fleet: str, configs_dir: Path | None, insecure: bool) -> None:
 @fleet.command()
 @click.option("--tester", required=True, metavar="NAME", help="Name of this tester in the fleet.yaml.")
 @_HERE
+@_AT
 @asked("choice", TesterChoice, server=". Default: the DUTs' configs'")
 @CONFIGS
 @results_option("Results that all testers share.")
@@ -179,9 +182,11 @@ def worker(
 
 @fleet.command()
 @_HERE
+@_AT
 @CONFIGS
 @results_option("Results that all testers share.")
 @UNSAFE
+@removed("--watch", "the status is shown once", "use watch -n1 trexbench fleet status")
 @formats("text", "json", "csv", "md")
 def status(fleet: str, configs_dir: Path | None, results: Path, insecure: bool, form: OutputForm) -> None:
     """Show testers (idle, measuring which cell until when, lost since when), leases, waiting cells, and failures.

@@ -11,7 +11,7 @@ from ..core.errors import ConfigError, StoreError
 from ..report.clean import clean
 from . import options as o
 from .output import OutputForm, make_directory, note, warn, write
-from .verbs import verbs
+from .verbs import removed, verbs
 
 _RESULTS = o.results_option()
 
@@ -159,6 +159,7 @@ def query(sql: str, results: Path, form: OutputForm) -> None:
 @click.option("--keep-nights", type=click.IntRange(1, 1 << 31), metavar="N", help="Remove all but the last N nights.")
 @click.option("--before", type=o.DATE, help="Remove everything from before this night (or day), as 2025-01-01.")
 @click.option("--yes", is_flag=True, help="Remove them.")
+@removed("--dry-run", "nothing is removed without --yes", "leave it out")
 def prune(results: Path, keep_nights: int | None, before: str | None, yes: bool) -> None:
     """Remove old runs, their pictures, and old nights; unreadable files are kept.
 

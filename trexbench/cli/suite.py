@@ -27,7 +27,7 @@ from ..session.options import NightWords, Setup
 from . import options as o
 from .fleet import FLEET, UNSAFE
 from .output import OutputForm, say_unless, warn
-from .verbs import verb, verbs
+from .verbs import removed, verb, verbs
 
 if TYPE_CHECKING:
     from ..core.history.night import Night
@@ -79,6 +79,7 @@ def _of_night(verb: Callable[..., Any]) -> Callable[..., Any]:
     @UNSAFE
     @o.results_option("Directory of runs and nights.")
     @o.QUIET
+    @removed("--retry-after", "the pause before a second try is 10 s", "leave it out")
     @wraps(verb)
     def called(
         setup: Setup, words: NightWords, results: Path, quiet: bool, name: str, fleet: str | None, insecure: bool,
