@@ -40,7 +40,7 @@ class Faults:
 
     @property
     def after(self) -> float:
-        """How many frames arrive for each that the router forwards."""
+        """Number of frames that arrive for each that the router forwards."""
         return (1 - self.cable_loss) * (1 + self.duplicated)
 
 

@@ -69,7 +69,7 @@ def test_three_loads_follow_the_run_each_with_silence_after_it() -> None:
         pytest.param(replace(PLAN, latency_s=0.0), SLOW, 0, id="not asked for"),
         pytest.param(make_plan(kind="saturate", hold_s=8.0), SLOW, 0, id="a filled line has no throughput"),
         pytest.param(TINY, World(capacity_pps=5 * K), 2, id="a tenth of this is too little to send evenly"),
-        pytest.param(PLAN, World(capacity_pps=15 * K), 0, id="no rate without loss"),
+        pytest.param(PLAN, World(rx_limit_pps=15 * K), 0, id="no rate without loss"),
         pytest.param(PLAN, World(), 3, id="without a limit: of what was carried"),
         pytest.param(replace(PLAN, confirm_s=0.0), SLOW, 3, id="without confirmation"),
         pytest.param(replace(PLAN, hold_s=0.0), SLOW, 3, id="without a hold"),

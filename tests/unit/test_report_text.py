@@ -93,7 +93,7 @@ def test_a_saturated_line_says_what_came_out_of_what() -> None:
 
 
 def test_a_run_without_a_good_rate_claims_none() -> None:
-    result = make_result(world=World(capacity_pps=5e3))
+    result = make_result(world=World(rx_limit_pps=5e3))
     assert "more loss than allowed at every rate, from 24.06 kpps on; max received 5.000 kpps" in headline(result)
 
 

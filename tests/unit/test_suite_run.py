@@ -237,7 +237,7 @@ def test_an_interruption_leaves_a_night_that_can_be_resumed(tmp_path: Path) -> N
 def test_the_line_of_a_cell_without_a_good_rate_says_so_in_place_of_zero() -> None:
     plan = make_plan(bidir=True)
     job = jobs_of(only=["*64b bidir*"])[0]
-    none = job.answer(make_result(plan, World(capacity_pps=5e3)))
+    none = job.answer(make_result(plan, World(rx_limit_pps=5e3)))
     assert none.startswith("more loss than allowed at every rate, from ") and "0.000" not in none
     assert " Mpps in total (" in job.answer(make_result(plan, World(capacity_pps=6e5)))
 

@@ -41,7 +41,6 @@ _PLAIN: Mapping[Any, tuple[Any, str]] = {
     for made in (type_, type_ | None)
 }
 """Type of a field -> what Python may give for it, and the remedy where something else is given."""
-"""Types of fields whose values are numbers, of whichever kind."""
 _HELP = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 """A line of a docstring that is a field's help, with the indented lines that continue it."""
 
