@@ -109,6 +109,7 @@ MISTAKES: list[tuple[str, ...]] = [
     ("results export x.json -o y/", "Missing option '--loadtest'"),
     ("ramp --dut netgate-vpp --mode 64b --sim -o absent/x.md", "absent does not exist"),
     ("suite run netgate-6100 --sim -o /", "/ is a directory"),
+    ("--json dut list", "--json belongs after dut"),
     ("lab down --prefix Up/there", "'Up/there' is not a prefix for namespaces"),
     ("suite run netgate-6100 --date 2999-01-01 --server 127.0.0.1", "lies in the future: name the day on which the"),
     (

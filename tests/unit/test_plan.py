@@ -21,8 +21,8 @@ from trexbench.core.result import Status
 from trexbench.core.strategy.base import phase_begun
 from trexbench.core.strategy.kinds import STRATEGIES, plan_from_dict, plan_to_dict
 from trexbench.core.strategy.saturate import Saturate
+from trexbench.results.latest import find_latest
 from trexbench.results.store import RunWriter, load_run
-from trexbench.review.find import latest_run
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import expected_s, make_request
 
@@ -120,7 +120,7 @@ def test_a_new_strategy_needs_an_entry_in_the_table_only(tmp_path: Path, monkeyp
     plan = Search(**vars(make_plan(kind="saturate")))
     writer = RunWriter(tmp_path, pytest.fail).begin(replace(make_result(plan), status=Status.RUNNING, samples=()))
     path = writer.end(make_result(plan))
-    assert path.name.endswith("-search.json") and latest_run(tmp_path) == path
+    assert path.name.endswith("-search.json") and find_latest(tmp_path) == path
     found = load_run(path)
     assert type(found.plan) is Search and " search " in str(row_of(found, "").cell)
 

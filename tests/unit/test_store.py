@@ -33,8 +33,9 @@ from trexbench.core.result import RunResult, Status
 from trexbench.core.strategy.base import LoadStep
 from trexbench.results.document import MAX_BYTES, encode, read_sealed
 from trexbench.results.journal import Journal, journal_of
+from trexbench.results.latest import find_latest
 from trexbench.results.store import RunWriter, load_rows, load_run
-from trexbench.review.find import find_rows, latest_run
+from trexbench.review.find import find_rows
 
 RUN = make_result(make_plan(bidir=True), World(capacity_pps=660e3, noise=0.003))
 LOOKED_AT = run_of(vpp(), vpp(), bidir=True)
@@ -209,22 +210,30 @@ def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(tmp_path: Path) -
         fcntl.flock(file, fcntl.LOCK_EX)
         stored(tmp_path)
         assert (dead.exists(), alive.exists()) == (False, True)
-    assert latest_run(tmp_path).exists()
+    assert find_latest(tmp_path) is not None
 
 
 def test_the_latest_run_is_the_one_begun_last(tmp_path: Path) -> None:
-    for nothing in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(StoreError, match="no run in"):
-            latest_run(nothing)
+    assert find_latest(tmp_path) is None
+    assert find_latest(tmp_path / "nowhere") is None
     last = stored(tmp_path, replace(RUN, started="2026-03-02T08:00:00Z"))
     stored(tmp_path, replace(RUN, started="2026-03-02T07:00:00Z", dut={"name": "zz"}))
+    stored(tmp_path, replace(RUN, started="2026-03-01T23:00:00Z"))
     (last.parent / "990000-var2-64b-uni.loadtest.json").write_text("{}")
     (last.parent / "notes.json").write_text("{}")
-    assert latest_run(tmp_path) == last
-    cell = tmp_path / "2026-03-01" / "r1" / "230000-var2-64b-ramp-0123456789ab.json"  # has its night's start in it
+    assert find_latest(tmp_path) == last
+
+
+def test_a_run_of_a_fleets_night_is_the_latest_though_its_name_has_the_nights_start(tmp_path: Path) -> None:
+    alone = stored(tmp_path, replace(RUN, started="2026-03-02T00:30:00Z"))
+    later = stored(tmp_path, replace(RUN, started="2026-03-02T01:00:00Z"))
+    cell = tmp_path / "2026-03-01" / "r1" / "230000-var2-64b-ramp-0123456789ab.json"
     cell.parent.mkdir(parents=True)
-    stored(tmp_path, replace(RUN, started="2026-03-02T09:00:00Z")).rename(cell)
-    assert latest_run(tmp_path) == cell
+    later.rename(cell)
+    os.utime(alone, (1e9, 1e9))
+    assert find_latest(tmp_path) == cell
+    cell.write_bytes(alone.read_bytes())  # written later, but begun no later
+    assert find_latest(tmp_path) == alone
 
 
 def test_what_a_fleet_is_measuring_is_not_among_the_runs_of_a_directory(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from trexbench.core.verdict.parts import RunWarning
 from trexbench.results.document import read_sealed
 from trexbench.results.index import open_index
 from trexbench.results.journal import journal_of
+from trexbench.results.latest import find_latest
 from trexbench.results.prune import find_old
 from trexbench.results.store import RunWriter, load_document, load_rows, load_run, load_tcp
-from trexbench.review.find import latest_run
 
 PI = Path(bps=65.6e6, cores={"dut": (0.99,)})
 
@@ -63,7 +63,7 @@ def test_the_document_has_its_place_and_is_sealed(tmp_path: File) -> None:
     path.write_bytes(path.read_bytes().replace(b'"mean"', b'"Mean"', 1))
     assert read_sealed(path.read_bytes()) is None, "a changed byte breaks the seal"
     assert load_rows(path, "x") == tuple(replace(row, path="x") for row in sealed), "and rows are derived again"
-    assert latest_run(tmp_path) == path
+    assert find_latest(tmp_path) == path
 
 
 def test_what_was_measured_before_a_kill_is_kept(tmp_path: File) -> None:

@@ -108,8 +108,9 @@ class LazyGroup(Verbs):
     cls=LazyGroup, epilog=EPILOG, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(package_name="trexbench", message="%(package)s %(version)s", help="Show the version.")
+@click.option("--json", "as_json", is_flag=True, help="Without a command: print the overview as JSON.")
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, as_json: bool) -> None:
     """Measure how fast a router really is.
 
     Drives Cisco TRex in stateless mode against a device under test (DUT), ramps traffic linearly to line rate, and says
@@ -119,7 +120,9 @@ def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         from .here import show_here
 
-        show_here()
+        show_here(as_json)
+    elif as_json:
+        raise click.UsageError(f"--json belongs after {ctx.invoked_subcommand}", ctx)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

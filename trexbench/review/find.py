@@ -16,6 +16,7 @@ from ..core.history.series import night_of
 from ..core.load.profile import full_mode_name
 from ..results.document import EXPORT
 from ..results.index import open_index
+from ..results.latest import find_latest
 from ..results.nights import FOLDER, KNOWN_FILE, KNOWN_FOLDER
 from ..results.remote import INSTALL, can_import, fetch_missing, has_parquet, require_parquet, store_of
 from ..results.store import load_rows
@@ -113,12 +114,12 @@ def latest_run(results: Path) -> Path:
 
         last = max((Path(name).stem[:10] for name in store.find(FOLDER)), default=None)
         read = partial(read_stored_rows, results, store, lambda _: None, limit=1)
-        row = next(iter(read(since=last) or read()), None)
+        path = next((results / row.path for row in read(since=last) or read()), None)
     else:
-        row = next(iter(open_index(results, lambda _: None).rows(limit=1)), None)
-    if row is None:
+        path = find_latest(results)
+    if path is None:
         raise StoreError(f"no run in {results}", "name a run document, or another --results directory")
-    return results / row.path
+    return path
 
 
 def find_document(name: str, results: Path) -> Path | None:
