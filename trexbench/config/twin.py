@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from ..core.errors import ConfigError
 from ..core.units import format_share
@@ -72,15 +72,20 @@ def _table_entries(value: Value) -> int:
 class TesterSpec:
     """Limits of the simulated TRex; by default it has none."""
 
-    tx_limit_pps: Annotated[float | None, r.pps, "tx_limit"] = None
+    tx_limit_pps: Annotated[float | Mapping[int, float] | None, r.pps, "tx_limit"] = None
     """Highest rate at which a port sends."""
-    rx_limit_pps: Annotated[float | None, r.pps, "rx_limit"] = None
+    rx_limit_pps: Annotated[float | Mapping[int, float] | None, r.pps, "rx_limit"] = None
     """Highest rate at which a port receives."""
     overload: Annotated[str, r.choice("stretch", "queue-full")] = "stretch"
     """Effect of offering more than tx_limit: ``stretch`` (sending takes longer, as in TRex: fewer frames, no
     queue_full) or ``queue-full`` (frames are dropped and counted)."""
     rx_overload: Annotated[str, r.choice("ierrors", "silent")] = "ierrors"
     """Counter of frames beyond rx_limit: ``ierrors``, or none (``silent``)."""
+
+    def limit_of(self, side: Literal["tx", "rx"], port: int) -> float | None:
+        """Return the highest rate at which this port can send or receive; None for any rate."""
+        limit = self.tx_limit_pps if side == "tx" else self.rx_limit_pps
+        return limit.get(port) if isinstance(limit, Mapping) else limit
 
 
 @dataclass(frozen=True)

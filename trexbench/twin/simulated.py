@@ -54,7 +54,7 @@ class SimEngine:
         self._clock, self._origin_s = clock, clock()
         self._seed, self._step_s, tester = seed, step_s, tester or TesterSpec()
         self.ports = simulated_ports("sim", ports, speed_bps)
-        own = [TesterPort.of(tester, speed_bps) for _ in range(ports)]
+        own = [TesterPort.of(tester, port, speed_bps) for port in range(ports)]
         self._world = World(router, own, partners(ports))
         self._view: tuple[float, World] | None = None
         self._shown = [EngineCounters() for _ in self.ports]

@@ -74,10 +74,10 @@ class TesterPort:
     flows_received: dict[int, Tally] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spec: TesterSpec, speed_bps: float) -> TesterPort:
+    def of(cls, spec: TesterSpec, port: int, speed_bps: float) -> TesterPort:
         """Make a port with the shortcomings that the spec gives it."""
-        tx = TxPort(speed_bps, spec.tx_limit_pps, spec.overload == "stretch")
-        return cls(tx, spec.rx_limit_pps, spec.rx_overload == "silent")
+        tx = TxPort(speed_bps, spec.limit_of("tx", port), spec.overload == "stretch")
+        return cls(tx, spec.limit_of("rx", port), spec.rx_overload == "silent")
 
 
 @dataclass
