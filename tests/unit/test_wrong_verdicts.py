@@ -424,6 +424,7 @@ def test_case_5_frames_on_their_way_are_no_loss_of_the_path(latency_s: float, sh
             pytest.param(40404, 49, ["right"] * 2, id="a stall above the knee of the other direction, held only once"),
             pytest.param(40404, 83, ["a bound"], id="a path whose loss a first good window hides"),
             pytest.param(828282, 69, ["right"] * 2, id="a generator at its limit, which sends one rate for long"),
+            pytest.param(717171, 88, ["right"] * 2, id="more frames come twice than are lost"),
             pytest.param(51515, 48, ["a bound"], id="a path whose loss no window below the stall shows"),
             pytest.param(81177, 61, ["right"], id="a path behind the DUT that loses less than the threshold"),
             pytest.param(1, 902, ["right"] * 2, id="a stall that fills no window past the knee"),

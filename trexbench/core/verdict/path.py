@@ -93,14 +93,15 @@ def _constant_share(windows: Sequence[Window]) -> float | None:
     pending = [sum(w.pending for w in part) for part in parts]
     fewest = max(FEWEST_FRAMES, windows[-1].skew)  # missing by more than the skew explains
     raw = [_Row(sum(w.lost for w in part), sum(w.sent for w in part)) for part in parts]
-    # The frames on their way are known only to a frame of the warm-up, so leaving them in may be nearer the truth.
+    # The frames on their way are known only to a frame of the warm-up, so leaving them in may be nearer the truth; as
+    # frames that come twice they never show.
+    least = fewest if _Row.total(raw).missing < 0 else max(fewest, 2 * sum(pending))
+    share = _agreed_share(raw, least)
     less = [_Row(row.missing - on_way, row.sent) for row, on_way in zip(raw, pending, strict=True)]
-    shares = [share for rows in (raw, less) if (share := _agreed_share(rows, fewest)) is not None]
-    return min(shares)[1] if shares else None
+    return _agreed_share(less, fewest) if share is None else share
 
 
-def _agreed_share(rows: Sequence[_Row], fewest: float) -> tuple[float, float] | None:
-    """By how much the share differs between low and high rates, and the share; None where it is not constant."""
+def _agreed_share(rows: Sequence[_Row], fewest: float) -> float | None:
     middle = median_low(row.share for row in rows)
     agreeing = [row for row in rows if row.is_like(middle)]
     half = len(agreeing) // 2
@@ -109,7 +110,7 @@ def _agreed_share(rows: Sequence[_Row], fewest: float) -> tuple[float, float] | 
         return None
     if not low.is_like(high.share):  # the share grows with the rate; rows of few frames are alike by chance
         return None
-    return abs(low.share - high.share), whole.share
+    return whole.share
 
 
 class _Row(NamedTuple):
