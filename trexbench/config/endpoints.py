@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from ..core.errors import ConfigError
-from ..core.tcp.tunnel import CLIENT_SERVER, DUT_SERVER, NO_TUNNEL, Tunnel, parse_tunnel
+from ..core.tcp.tunnel import CLIENT_SERVER, DUT_SERVER, KINDS, NO_TUNNEL, Tunnel, parse_tunnel
 from ..core.tcp.wan import parse_wan
 from . import readers as r
 from .commands import pattern
@@ -45,8 +45,33 @@ class TransportConfig:
     """Pattern of what the device prints when it refuses a command, since those at a prompt have no exit code."""
 
 
-tunnel = r.by_parts(lambda text: str(parse_tunnel(text)))
-wan = r.by_parts(parse_wan)
+@dataclass(frozen=True)
+class TunnelParts:
+    """Parts of a tunnel, each as in --tunnel."""
+
+    kind: Annotated[str, r.choice(*KINDS)]  # see docs/tcp.md; none: no tunnel
+    between: Annotated[str | None, r.text] = None
+    """Its ends: ``client-server`` or ``client-dut``; unset: the first, or the DUT and the server (6in4)."""
+    mtu: Annotated[str | None, r.text] = None  # of packets inside, 576 to 9000; unset: what the line leaves
+    cipher: Annotated[str | None, r.text] = None
+    """AES-256-GCM (unset), AES-128-GCM, or for openvpn CHACHA20-POLY1305; only openvpn and ipsec have a choice."""
+
+
+@dataclass(frozen=True)
+class WanParts:
+    """Parts of a WAN, each as in --wan."""
+
+    delay: Annotated[str | None, r.text] = None  # 20ms: added to the round trip, half each way; 2s at most
+    rate: Annotated[str | None, r.text] = None  # 1gbit: each way, of Ethernet frames without FCS; unset: no limit
+    queue: Annotated[str | None, r.text] = None
+    """2.5mb: bytes that wait for the rate before frames are dropped; unset: the BDP, at least 10 ms at the rate."""
+    loss: Annotated[str | None, r.text] = None  # 0.01%: share lost at random each way, half at most
+    jitter: Annotated[str | None, r.text] = None
+    """1ms: most by which a packet's delay differs each way, order kept; half of the delay at most."""
+
+
+tunnel = r.by_parts(TunnelParts, "a tunnel", lambda text: str(parse_tunnel(text)))
+wan = r.by_parts(WanParts, "a WAN", parse_wan)
 
 
 @r.takes(type="array", items=r.interface, minItems=2, maxItems=2)

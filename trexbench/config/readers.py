@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
@@ -294,15 +294,16 @@ def _of_each_family(reader: Callable[[Value], A]) -> Callable[[Value], tuple[A, 
 addresses, interface_addresses = _of_each_family(address), _of_each_family(interface_address)
 
 
-def by_parts(parse: Callable[[str], T]) -> Callable[[Value], T]:
-    """Reader of an option's text, or of its parts as a mapping, in any order: ``kind`` is the text's first word."""
+def by_parts(cls: Callable[..., Any], what: str, parse: Callable[[str], T]) -> Callable[[Value], T]:
+    """Reader of an option's text, or of its parts as the keys of a section."""
+    parts = section(cls, what)
 
-    @takes(anyOf=[ONE_VALUE, {"type": "object"}])
+    @takes(anyOf=[ONE_VALUE, parts])
     def read(value: Value) -> T:
-        if not isinstance(value.raw, Mapping):
+        if isinstance(value.raw, str):
             return parse(value.text())
-        parts = sorted(value.raw.items(), key=lambda part: part[0] != "kind")
-        return parse(",".join(f"{key}={part.text()}" for key, part in parts).removeprefix("kind="))
+        stated = [f"{key}={text}" for key, text in vars(parts(value)).items() if text is not None]
+        return parse(",".join(stated).removeprefix("kind="))
 
     return read
 
