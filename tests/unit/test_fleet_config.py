@@ -117,6 +117,11 @@ def test_what_is_no_fleet_names_a_form_that_exists(text: str) -> None:
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 120
 
 
+def test_an_address_is_named_in_a_fleets_file() -> None:
+    with pytest.raises(ConfigError, match=r"'tls://h:8786' is an address: name it as scheduler: in a fleet\.yaml"):
+        find_fleet("tls://h:8786", None, sim=False)
+
+
 @pytest.mark.parametrize(
     "wrong",
     ["ws://127.0.0.1:1", "tls://h", "tcp://h:99999", "tcp://h:0", "tcp://a..b:99", f"tcp://{'a' * 64}:1", "tcp://:1"],

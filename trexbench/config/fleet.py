@@ -162,6 +162,9 @@ def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
     ConfigError as read_fleet, and for any other text.
     """
     kind, colon, count = text.partition(":")
+    if "://" in text:
+        remedy = "name it as scheduler: in a fleet.yaml, and that file here"
+        raise ConfigError(f"--fleet {text[:40]!r} is an address", remedy)
     if not text.strip() or text == "local":
         raise ConfigError(f"--fleet {text[:40]!r} is no fleet", "write local:3, or name a fleet.yaml")
     if not (colon and kind == "local"):

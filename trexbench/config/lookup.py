@@ -52,8 +52,12 @@ def read_suite(path: Path, configs_dir: Path | None = None, instead: Instead = A
 def _look_up(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteDut:
     """Return the suite's DUT by its config's name; ConfigError if the config lacks the queues or variants asked for."""
     dut = load_dut(wanted.name, configs_dir)
-    for queues in wanted.rx_queues:
-        value.at("rx_queues").read(lambda _, queues=queues: dut.require_queues(queues))  # type: ignore[misc]
+
+    def require_all(_: Value) -> None:
+        for queues in wanted.rx_queues:
+            dut.require_queues(queues)
+
+    value.at("rx_queues").read(require_all)
     for variant in wanted.variants:
         dut.with_variant(variant)
     return replace(wanted, name=dut.name)

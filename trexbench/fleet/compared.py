@@ -42,8 +42,8 @@ class ComparedTesters:
             if address in self._taken:
                 continue
             answer = _ask(client, address, order)
-            is_told = isinstance(answer, Sequence)
-            line, trex = answer if is_told else (f"a tester does not answer ({answer or 'in time'})", "")
+            is_compared = isinstance(answer, Sequence)
+            line, trex = answer if is_compared else (f"a tester does not answer ({answer or 'in time'})", "")
             self._taken[address] = line is None
             if line is None:
                 self.trex.setdefault(trex, []).append(name)

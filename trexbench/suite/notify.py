@@ -90,8 +90,9 @@ def summary(night: Night, findings: Sequence[str], verdict: str = "", emulated: 
     if night.error is not None:
         lines += [night.error] if night.error not in findings else []
     else:
-        told = {reason: cells for reason, cells in night.failures.items() if reason not in verdict}
-        lines += [f"failed: {some[0] if len(some) == 1 else f'{len(some)} cells'}: {why}" for why, some in told.items()]
+        for reason, cells in night.failures.items():
+            if reason not in verdict:
+                lines.append(f"failed: {cells[0] if len(cells) == 1 else f'{len(cells)} cells'}: {reason}")
     return "\n".join([*lines, *findings])
 
 
