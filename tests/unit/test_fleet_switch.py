@@ -144,7 +144,7 @@ def test_ports_are_left_to_whoever_has_the_dut_by_now(fleet: Fleet, tmp_path: Pa
 
 def test_a_guard_of_several_leases_kills_at_the_earliest() -> None:
     class Told(LeaseGuard):
-        def tell(self, when_s: float | None) -> None:
+        def send_time(self, when_s: float | None) -> None:
             told.append(when_s)
 
     told, guard = list[float | None](), Told()

@@ -68,9 +68,10 @@ class LeaseGuard:
             self._times_s.pop(lease, None)
             if when_s is not None:
                 self._times_s[lease] = when_s
-            self._tell(min(self._times_s.values(), default=None))
+            self.send_time(min(self._times_s.values(), default=None))
 
-    def _tell(self, when_s: float | None) -> None:
+    def send_time(self, when_s: float | None) -> None:
+        """Send the time at which it kills this process to the guard's own; None: never."""
         line = f"{_FREE if when_s is None else when_s}\n".encode()
         for _ in range(2):
             if self._process is None or self._process.poll() is not None:
