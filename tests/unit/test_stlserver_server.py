@@ -128,8 +128,8 @@ def test_the_process_outlives_the_pipe_unless_told(process: subprocess.Popen[str
     [
         ("no ports", [], "no ports: name their --interfaces, or"),
         ("an interface twice", ["--interfaces", "p0,p0"], "not a list of different interfaces"),
-        ("a speed without unit", ["--interfaces", "p0", "--speed", "10"], "--speed: speed '10' not understood"),
-        ("a port too large", ["--interfaces", "p0", "--rpc-port", "65536"], "is not a TCP port"),
+        ("a speed without unit", ["--interfaces", "p0", "--speed", "10"], "'--speed': speed '10' not understood"),
+        ("a port too large", ["--interfaces", "p0", "--rpc-port", "65536"], "65536 is not in the range 0<=x<=65535"),
         ("a MAC that is none", ["--interfaces", "p0", "--dst-mac", "x"], "is not a MAC address"),
         ("MACs for other ports", ["--interfaces", "p0,p1", "--dst-mac", "-"], "1 addresses for 2 interfaces"),
         ("a limit below zero", ["--interfaces", "p0", "--limit-pps", "-1"], "is not in the range x>0"),

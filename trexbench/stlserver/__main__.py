@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,29 +26,17 @@ DEFAULT_PUB_PORT = 4500
 PR_SET_PDEATHSIG = 1
 
 
-class _Read(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """Option type made of a function that parses text; its error becomes a usage error in one line."""
-
-    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
-        self.name, self._read = name, read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return self._read(value) if isinstance(value, str) else value
-        except (ValueError, ConfigError) as error:
-            raise click.UsageError(f"argument {param.opts[0] if param else self.name}: {error}", ctx) from error
-
-
 class _Rare(click.Option):
     """An option that ``trexbench lab serve --help`` leaves out."""
 
     usual = False
 
 
-def _tcp_port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise ValueError(f"{text!r} is not a TCP port (0 for any free one)")
-    return int(text)
+def _speed(text: str) -> float:
+    try:
+        return parse_speed(text)
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def macs(text: str) -> list[str | None]:
@@ -55,31 +44,32 @@ def macs(text: str) -> list[str | None]:
     addresses = text.lower().split(",")
     for mac in addresses:
         if mac != "-" and re.fullmatch(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", mac) is None:
-            raise ValueError(f"{mac!r} is not a MAC address (nor - for none)")
+            raise click.BadParameter(f"{mac!r} is not a MAC address (nor - for none)")
     return [None if mac == "-" else mac for mac in addresses]
 
 
 def _cpus(text: str) -> list[int]:
     cpus = text.split(",") if text else []
     if not all(cpu.isascii() and cpu.isdigit() for cpu in cpus) or len(set(cpus)) != len(cpus):
-        raise ValueError(f"{text!r} is not a list of different CPUs")
+        raise click.BadParameter(f"{text!r} is not a list of different CPUs")
     return [int(cpu) for cpu in cpus]
 
 
 def _interface_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names) or len(set(names)) != len(names):
-        raise ValueError(f"{text!r} is not a list of different interfaces")
+        raise click.BadParameter(f"{text!r} is not a list of different interfaces")
     return names
 
 
+_tcp_port = partial(click.option, metavar="N", type=click.IntRange(0, 65535))
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--interfaces", type=_Read("P0,P1", _interface_names), help="Interfaces that are the ports, in order.")
+@click.option("--interfaces", metavar="P0,P1", type=_interface_names, help="Interfaces that are the ports, in order.")
 @click.option("--netns", metavar="NAME", help="Network namespace of the interfaces. Default: that of this process.")
-@click.option(
-    "--speed", type=_Read("SPEED", parse_speed), help="Port speed, as 10gbit. Default: the NIC's, else 10gbit."
-)
-@click.option("--cpu", type=_Read("N,M", _cpus), default="", help="CPUs that send, one for each pair of ports.")
+@click.option("--speed", type=_speed, metavar="SPEED", help="Port speed, as 10gbit. Default: the NIC's, else 10gbit.")
+@click.option("--cpu", metavar="N,M", type=_cpus, default="", help="CPUs that send, one for each pair of ports.")
 @click.option("--skb", cls=_Rare, is_flag=True, help="Do without XDP in the drivers: slower, but works with any NIC.")
 @click.option("--rpc-cpu", cls=_Rare, type=int, metavar="N", help="CPU that answers clients. Default: any.")
 @click.option(
@@ -89,20 +79,10 @@ def _interface_names(text: str) -> list[str]:
     metavar="PPS",
     help="Frames per second and port that are sent at most, whatever clients ask for.",
 )
-@click.option("--dst-mac", type=_Read("MAC,MAC", macs), help="Destination MACs of the ports, in order; -: unknown.")
+@click.option("--dst-mac", metavar="MAC,MAC", type=macs, help="Destination MACs of the ports, in order; -: unknown.")
 @click.option("--host", metavar="HOST", default="127.0.0.1", help="Address to listen on. Default: 127.0.0.1.")
-@click.option(
-    "--rpc-port",
-    type=_Read("N", _tcp_port),
-    default=DEFAULT_RPC_PORT,
-    help=f"RPC (sync) port. Default: {DEFAULT_RPC_PORT}.",
-)
-@click.option(
-    "--pub-port",
-    type=_Read("N", _tcp_port),
-    default=DEFAULT_PUB_PORT,
-    help=f"Event (async) port. Default: {DEFAULT_PUB_PORT}.",
-)
+@_tcp_port("--rpc-port", default=DEFAULT_RPC_PORT, help=f"RPC (sync) port. Default: {DEFAULT_RPC_PORT}.")
+@_tcp_port("--pub-port", default=DEFAULT_PUB_PORT, help=f"Event (async) port. Default: {DEFAULT_PUB_PORT}.")
 @click.option(
     "--die-with-parent",
     is_flag=True,
