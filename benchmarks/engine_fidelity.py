@@ -15,6 +15,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -22,7 +23,7 @@ import _veth as veth
 from _ratios import Options, leave_out, note, options
 from _veth import EngineError, KernelEngine
 
-from trexbench.stlserver.engine import EngineCounters, EngineLoad
+from trexbench.stlserver.engine import EngineCounters, PortLoad
 
 ALLOWED = 0.005
 STEP_S = 0.1
@@ -51,7 +52,7 @@ class Edge:
     at_s: float
     wide_s: float
     counters: tuple[EngineCounters, EngineCounters]
-    load: EngineLoad
+    load: Mapping[int, PortLoad]
 
     @classmethod
     def now(cls, engine: KernelEngine) -> Edge:
@@ -97,7 +98,7 @@ def row(port: int, then: Edge, now: Edge, rates: list[tuple[float, float]]) -> d
     )
     sent = now.counters[port].opackets - then.counters[port].opackets
     received = now.counters[1 - port].ipackets - then.counters[1 - port].ipackets
-    before, after = then.load.ports[port], now.load.ports[port]
+    before, after = then.load[port], now.load[port]
     late = after.queue_full - before.queue_full
     waited_ns = (after.waited_ns or 0) - (before.waited_ns or 0)
     return {

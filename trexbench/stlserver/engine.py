@@ -130,22 +130,6 @@ class PortLoad(Taken):
     queue_full: int = 0  # frames that were due and not sent, since the engine's start
 
 
-@dataclass(frozen=True)
-class EngineLoad:
-    """Load of the engine, by sending port and in total."""
-
-    ports: Mapping[int, PortLoad]
-
-    @property
-    def cpu_percent(self) -> float:
-        """CPU load of the busiest port's sender."""
-        return max((port.cpu_percent for port in self.ports.values()), default=0.0)
-
-    @property
-    def queue_full(self) -> int:
-        return sum(port.queue_full for port in self.ports.values())
-
-
 class Engine(Protocol):
     """Moves packets. All calls come from the server's only thread; none may block for more than about 50 ms.
 
@@ -183,7 +167,8 @@ class Engine(Protocol):
     def flows(self) -> Mapping[int, Mapping[int, FlowTotals]]:
         """Totals by port and mark, all read at one instant. What is not named is zero; no count ever goes back."""
 
-    def load(self) -> EngineLoad: ...
+    def load(self) -> Mapping[int, PortLoad]:
+        """Load of each port's sender."""
 
     def link_up(self, port: int) -> bool: ...
 

@@ -17,7 +17,6 @@ from ..core.dut.rss import headers_of
 from ..stlserver.engine import (
     EngineCounters,
     EngineError,
-    EngineLoad,
     FlowTotals,
     LatencyTotals,
     PortLoad,
@@ -133,12 +132,12 @@ class SimEngine:
                 shown[mark] = FlowTotals(*map(max, before, now))  # never back, like counters
         return {port: dict(shown) for port, shown in enumerate(self._shown_flows)}
 
-    def load(self) -> EngineLoad:
+    def load(self) -> Mapping[int, PortLoad]:
         loads = {}
         for number, port in enumerate(self._world_at(self.settle()).ports):
             self._queue_full[number] = max(self._queue_full[number], port.tx.queue_full.packets)
             loads[number] = PortLoad(cpu_percent=port.tx.cpu_percent, queue_full=self._queue_full[number])
-        return EngineLoad(loads)
+        return loads
 
     def link_up(self, port: int) -> bool:
         return True

@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from ..engine import (
     EngineCounters,
     EngineError,
-    EngineLoad,
     EnginePort,
     FlowTotals,
     LatencyTotals,
+    PortLoad,
     StreamSpec,
     core_count,
     core_of,
@@ -179,9 +179,9 @@ class KernelEngine:
             for port, arrived in enumerate(received)
         }
 
-    def load(self) -> EngineLoad:
+    def load(self) -> Mapping[int, PortLoad]:
         loads = [iter(core.load()) for core in self._cores]
-        return EngineLoad({port: next(loads[core_of(port) % len(loads)]) for port in range(len(self._ports))})
+        return {port: next(loads[core_of(port) % len(loads)]) for port in range(len(self._ports))}
 
     def link_up(self, port: int) -> bool:
         return self._ports[port].device.carrier

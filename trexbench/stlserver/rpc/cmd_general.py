@@ -118,7 +118,7 @@ _TAGGED_GROUP_METHODS = """
 def get_port_stats(ctx: Context, port: ServerPort, p: Params) -> Json:
     """Answer with TRex's figures and, beyond them, the load of the port's sender."""
     answer = ctx.stats.port_json(ctx.now_s, port.index, port.state == PortState.TX)
-    load = asdict(ctx.stats.read(ctx.now_s).load.ports[port.index])
+    load = asdict(ctx.stats.read(ctx.now_s).load[port.index])
     return {**answer, **{name: load[name] for name in LOAD_FIELDS if load[name] is not None}}
 
 

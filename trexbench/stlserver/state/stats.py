@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 
-from ..engine import BUCKETS_US, Engine, EngineCounters, EngineLoad, FlowTotals, LatencyTotals, core_count, core_of
+from ..engine import BUCKETS_US, Engine, EngineCounters, FlowTotals, LatencyTotals, PortLoad, core_count, core_of
 from ..wire import Json
 
 RATE_PERIOD_S, GROUP_PERIOD_S = 1.0, 0.5
@@ -51,7 +51,7 @@ class Snapshot:
 
     counters: Mapping[int, EngineCounters]
     rates: Mapping[int, Mapping[str, float]]
-    load: EngineLoad
+    load: Mapping[int, PortLoad]
 
 
 class Stats:
@@ -64,8 +64,7 @@ class Stats:
         self._engine = engine
         self._meters = {port.index: {name: RateMeter() for name in _METERED} for port in engine.ports}
         self._cpu_s: float | None = None
-        self._cpu_percent = 0.0
-        self._port_cpu_percent = dict.fromkeys(self._meters, 0.0)
+        self._cpu_percent = dict.fromkeys(self._meters, 0.0)
         self.cpu_history = {core: [0] * CPU_HISTORY for core in range(core_count(len(self._meters)))}
         self.forget()
 
@@ -88,13 +87,11 @@ class Stats:
             self._snapshot = Snapshot(counters, rates, load)
         return self._snapshot
 
-    def _update_cpu(self, load: EngineLoad) -> None:
-        percents = {port: sender.cpu_percent for port, sender in load.ports.items()}
-        self._cpu_percent = _smoothed_cpu(self._cpu_percent, load.cpu_percent)
-        for port, percent in percents.items():
-            self._port_cpu_percent[port] = _smoothed_cpu(self._port_cpu_percent[port], percent)
+    def _update_cpu(self, load: Mapping[int, PortLoad]) -> None:
+        for port, sender in load.items():
+            self._cpu_percent[port] = CPU_KEPT * self._cpu_percent[port] + (1 - CPU_KEPT) * sender.cpu_percent
         for core, history in self.cpu_history.items():
-            busiest = max((percent for port, percent in percents.items() if core_of(port) == core), default=0)
+            busiest = max((sender.cpu_percent for port, sender in load.items() if core_of(port) == core), default=0)
             self.cpu_history[core] = [min(int(busiest), 255), *history[: CPU_HISTORY - 1]]
 
     def port_json(self, now_s: float, port: int, sending: bool) -> dict[str, Json]:
@@ -107,7 +104,7 @@ class Stats:
             "m_total_tx_pps": rates["opackets"],
             "m_total_rx_bps": 8 * rates["ibytes"],
             "m_total_rx_pps": rates["ipackets"],
-            "m_cpu_util": self._port_cpu_percent[port] if sending else 0.0,
+            "m_cpu_util": self._cpu_percent[port] if sending else 0.0,
         }
 
     def global_json(self, now_s: float) -> dict[str, Json]:
@@ -116,29 +113,25 @@ class Stats:
         counters, rates = snapshot.counters.values(), snapshot.rates.values()
         tx_bps, rx_bps = (8 * sum(r[name] for r in rates) for name in ("obytes", "ibytes"))
         drop_bps = tx_bps - rx_bps
-        cpu, cores = self._cpu_percent, core_count(len(snapshot.counters))
+        cpu, cores = max(self._cpu_percent.values()), core_count(len(snapshot.counters))
         return {
             **dict.fromkeys(_ZERO_INTEGERS.split(), 0),
             **dict.fromkeys(_ZERO_FLOATS.split(), 0.0),
             "m_platform_factor": 1.0,
             "m_cpu_util": cpu,
-            "m_cpu_util_raw": float(snapshot.load.cpu_percent),
+            "m_cpu_util_raw": max(float(sender.cpu_percent) for sender in snapshot.load.values()),
             "m_bw_per_core": 2 * (tx_bps / 1e9) * 100.0 / (cpu * cores) if cpu >= 0.0001 else 0.0,
             "m_tx_bps": tx_bps,
             "m_rx_bps": rx_bps,
             "m_tx_pps": sum(r["opackets"] for r in rates),
             "m_rx_pps": sum(r["ipackets"] for r in rates),
             "m_rx_drop_bps": drop_bps if drop_bps >= 0.1 * tx_bps and drop_bps > 0 else 0.0,
-            "m_total_queue_full": snapshot.load.queue_full,
+            "m_total_queue_full": sum(sender.queue_full for sender in snapshot.load.values()),
             "m_total_tx_pkts": sum(c.opackets for c in counters),
             "m_total_rx_pkts": sum(c.ipackets for c in counters),
             "m_total_tx_bytes": sum(c.obytes for c in counters),
             "m_total_rx_bytes": sum(c.ibytes for c in counters),
         }
-
-
-def _smoothed_cpu(before: float, now: float) -> float:
-    return CPU_KEPT * before + (1 - CPU_KEPT) * now
 
 
 class FlowRates:
