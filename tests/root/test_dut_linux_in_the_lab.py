@@ -84,7 +84,7 @@ def test_queues_are_set_and_put_back(config: DutConfig, tmp_path: Path, steer: s
             assert apply(dut, transport, journal) == ()
             spreading = dut.verify().require_match().spreading
             assert spreading is not None
-            cpu = lab.placement["sender_cpu"] if steer == "none" else lab.placement["router_cpus"][0]
+            cpu = lab.placement.sender if steer == "none" else lab.placement.router[0]
             assert [(one.port, one.queue) for one in spreading.queues] == [
                 (p, q) for p in (0, 1) for q in range(queues)
             ]

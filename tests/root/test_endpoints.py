@@ -78,7 +78,7 @@ def test_a_run_of_its_own_lab(config: DutConfig) -> None:
         assert apply(found.dut.dut, found.dut.transport, found.dut.journal) == ()
         assert found.client.connected.dut.plan() == [] and found.server.connected.dut.plan() == []
         assert found.lab is not None
-        router = set(found.lab.placement["router_cpus"])
+        router = set(found.lab.placement.router)
         assert found.client.cpus and (not router & {*found.client.cpus} or os.cpu_count() == 1)
         seen = found.dut.observed.observe()
         assert {port.port for port in seen.ports} == {0, 1} and {cpu.cpu for cpu in seen.cpus} == router
@@ -179,7 +179,7 @@ def test_offloads_and_steering(
     with Lab(LabSpec.from_config(config)).running() as lab:
         assert offloads("client", "c0") == offloads("server", "s0") == offloads("server", "b0") == near
         assert offloads("dut", "e0") == offloads("dut", "e1") == far
-        (cpu,) = lab.placement["router_cpus"]
+        (cpu,) = lab.placement.router
         masks = {there("dut", "cat", f"/sys/class/net/{name}/queues/rx-0/rps_cpus").strip() for name in ("e0", "e1")}
         assert masks == {f"{1 << cpu if steered else 0:x}"}
         assert there("dut", "cat", "/sys/class/net/e0/threaded").strip() == ("0" if steered else "1")

@@ -185,7 +185,7 @@ def test_settings_reach_the_kernel(config: DutConfig, spec: LabSpec) -> None:
     lab = replace(spec.settings, threaded=True, steer="none", queues=2, mtu=2000, txqueuelen=77, router_cpus=(0,))
     other = replace(spec, dut_interfaces=("d0", "d1", "eth2", "eth3"), settings=lab)
     with Lab(other).running() as running:
-        assert running.placement["router_cpus"] == [0]
+        assert running.placement.router == (0,)
         (link,) = json.loads(run_in(spec.dut, "ip -json -details link show dev eth3"))
         assert (link["mtu"], link["txqlen"], link["num_rx_queues"], link["address"]) == (2000, 77, 2, other.dut_macs[3])
         assert run_in(spec.dut, "cat /sys/class/net/eth3/threaded").strip() == "1"

@@ -161,8 +161,8 @@ def test_status_of_a_lab_whose_vpp_is_up_and_whose_server_is_not() -> None:
 
 
 def test_two_labs_on_the_same_cores_warn_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    for prefix, sender, routers in (("a", 0, [1]), ("b", 1, [2]), ("c", None, [3]), ("d", None, [])):
-        lab_up(prefix, placement={"sender_cpu": sender, "router_cpus": routers, "harness_cpu": 0})
+    for prefix, sender, routers in (("a", 0, (1,)), ("b", 1, (2,)), ("c", None, (3,)), ("d", None, ())):
+        lab_up(prefix, placement=Placement(sender, routers, 0))
     words = "lab {} is up on the same cores (1): what runs in one slows the other"
     assert [status(name).warnings for name in "abcd"] == [(words.format("b"),), (words.format("a"),), (), ()]
     monkeypatch.setattr(host, "check", lambda embedded: None)
@@ -213,7 +213,7 @@ def test_state_of_before_the_last_boot_is_nothing() -> None:
     assert state.load("x") is None
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"version": 2}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"version": 3}'])
 def test_state_that_is_none(run_dir: Path, content: str) -> None:
     run_dir.mkdir()
     (run_dir / "x.lab.json").write_text(content)

@@ -48,7 +48,7 @@ def bring_up(
             what = f"namespace {name} exists already, and belongs to no lab of trexbench"
             raise LabError(what, f"remove it: ip netns del {name}; or set lab.prefix")
     lab = state.new_state(spec, mode, user)
-    lab = state.update(lab, placement=placement.to_document(), warnings=placement.warnings)
+    lab = state.update(lab, placement=placement, warnings=placement.warnings)
     try:
         lab = _make(lab, spec, placement, trex_dir, cancelled)
     except BaseException:

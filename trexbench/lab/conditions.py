@@ -57,13 +57,14 @@ class CoreWatch:
 
 def watch_of(lab: LabState) -> CoreWatch:
     """Make the reader of a lab that is up."""
-    sender, harness = (() if (cpu := lab.placement[key]) is None else (cpu,) for key in ("sender_cpu", "harness_cpu"))
-    routers = tuple(lab.placement["router_cpus"])
-    cores = {role: cpus for role, cpus in (("sender", sender), ("router", routers)) if cpus}
+    placed = lab.placement
+    sender, harness = (() if cpu is None else (cpu,) for cpu in (placed.sender, placed.harness))
+    cores = {role: cpus for role, cpus in (("sender", sender), ("router", placed.router)) if cpus}
     server = lab.parts["server"]
     # The embedded server's sender never leaves the kernel; of VPP, only the workers run all the time.
-    processes = {os.getpid(): harness, server.process.pid: sender if server.kind == "trex" else harness}
-    processes |= {part.process.pid: routers for part in (lab.router, lab.nudger) if part is not None}
+    sending = sender if server.kind == "trex" else harness
+    processes: dict[int, Cores] = {os.getpid(): harness, server.process.pid: sending}
+    processes |= {part.process.pid: placed.router for part in (lab.router, lab.nudger) if part is not None}
     return CoreWatch(cores, processes)
 
 

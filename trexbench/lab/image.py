@@ -59,27 +59,6 @@ while :; do setsid -c sh </dev/ttyS0 >/dev/ttyS0 2>&1; done
 device gets only once it is set (seen with Linux 6.1)."""
 
 
-@dataclass(frozen=True)
-class MadeImage:
-    """An image that was made."""
-
-    release: str
-    """Release of its kernel."""
-    packages: Mapping[str, str]
-    """Versions of its packages."""
-    bytes: tuple[int, int]
-    """Sizes of kernel and initramfs."""
-    folder: Path
-    without_vpp: bool
-    """VPP's initramfs, of another kernel or release of trexbench, was removed."""
-
-    def __str__(self) -> str:
-        kernel, initrd = (size / 1e6 for size in self.bytes)
-        parts = ", ".join(f"{name} {version}" for name, version in self.packages.items())
-        gone = "; VPP's was of another kernel and is removed: make it again with --vpp" if self.without_vpp else ""
-        return f"{self.folder}: Linux {self.release} ({kernel:.1f} MB), initramfs ({initrd:.1f} MB) with {parts}{gone}"
-
-
 @dataclass
 class _Tree:
     """Files of the initramfs by their path in it: mode and content."""
@@ -131,8 +110,8 @@ def check() -> None:
         raise LabError(what, f"install: {install_command(list(lacking.values()))}")
 
 
-def make(vpp: Path | None = None) -> MadeImage:
-    """Make the files, which replace former ones. vpp: folder of a VPP, which gets an initramfs as well.
+def make(vpp: Path | None = None) -> str:
+    """Make the files, which replace former ones, and describe them. vpp: folder of a VPP, which gets an initramfs, too.
 
     Without it a former one of VPP stays if the kernel, whose modules it has, stays the same.
     """
@@ -152,7 +131,10 @@ def make(vpp: Path | None = None) -> MadeImage:
         raise LabError(f"{folder()}: {error.strerror}", "name another place with XDG_CACHE_HOME") from None
     packages = ["busybox-static", *(package for package, _ in PROGRAMS.values())]
     versions = {**dict(_versions(packages)), **({"VPP of": str(vpp)} if vpp is not None else {})}
-    return MadeImage(release, versions, (len(kernel), sum(map(len, made.values()))), folder(), without_vpp)
+    parts = ", ".join(f"{name} {version}" for name, version in versions.items())
+    gone = "; VPP's was of another kernel and is removed: make it again with --vpp" if without_vpp else ""
+    sizes = f"({len(kernel) / 1e6:.1f} MB), initramfs ({sum(map(len, made.values())) / 1e6:.1f} MB)"
+    return f"{folder()}: Linux {release} {sizes} with {parts}{gone}"
 
 
 def _replace(kernel: bytes, made: Mapping[Path, bytes]) -> bool:

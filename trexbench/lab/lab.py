@@ -20,7 +20,7 @@ from ..core.errors import ConfigError, LabError, TesterBusy
 from ..lock import locked, run_dir
 from . import endpoints, host, net, server, state, vm
 from .build import clean_leftovers, lab_lock
-from .spec import LabSpec, cores_of
+from .spec import LabSpec
 from .state import LabState
 
 _UP_TIMEOUT_S = 150.0
@@ -53,11 +53,11 @@ class RunningLab(LabState):
     @property
     def host_facts(self) -> dict[str, Any]:
         """Facts that affect the result and cannot be read inside the DUT's namespace."""
-        settings, facts = self.spec.settings, {**self.placement, "ephemeral": self.ephemeral}
+        settings, facts = self.spec.settings, {**self.placement.to_document(), "ephemeral": self.ephemeral}
         if self.spec.endpoints:
             facts["endpoints"] = endpoints.facts_of(self.spec)
         if self.spec.is_vm:
-            return {"lab": {**facts, **vm.facts_of(self.spec, self.accelerator, facts["router_cpus"])}}
+            return {"lab": {**facts, **vm.facts_of(self.spec, self.accelerator, self.placement.router)}}
         facts |= {"steer": settings.steer, "threaded": settings.threaded, "server": self.parts["server"].kind}
         host_facts: dict[str, Any] = {"lab": facts}
         for name in _HOST_SETTINGS:
@@ -84,9 +84,8 @@ class RunningLab(LabState):
         The sender polls in real time: a thread of normal priority on its core would wake, and sample, tens of
         milliseconds late. Processes and threads that the calling thread starts do not inherit the priority.
         """
-        cpu = self.placement.get("harness_cpu")
-        if cpu is not None:
-            os.sched_setaffinity(0, {cpu})
+        if self.placement.harness is not None:
+            os.sched_setaffinity(0, {self.placement.harness})
             host.run_in_real_time(policy=os.SCHED_FIFO | os.SCHED_RESET_ON_FORK)
 
 
@@ -203,7 +202,7 @@ def _shared_cores(lab: LabState) -> Iterator[str]:
     """Warn of each other lab on some of this one's cores."""
     with contextlib.suppress(LabError):  # another lab's damaged state is not this one's fault
         for other in state.load_all():
-            shared = cores_of(lab.placement) & cores_of(other.placement)
+            shared = lab.placement.busy & other.placement.busy
             if other.prefix != lab.prefix and not other.abandoned and shared:
                 cores = ", ".join(map(str, sorted(shared)))
                 yield f"lab {other.prefix} is up on the same cores ({cores}): what runs in one slows the other"

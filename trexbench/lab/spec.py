@@ -136,16 +136,22 @@ def _most_queues(config: DutConfig, of_veth: int, asked: int | None) -> int:
 class Placement:
     """Cores by number; None or empty: not pinned."""
 
-    sender: int | None
-    router: tuple[int, ...]
-    harness: int | None
+    sender: int | None = None
+    router: tuple[int, ...] = ()
+    harness: int | None = None
     warnings: tuple[str, ...] = ()
     endpoints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Cores of the programs of client and server, by role; none if the lab has no endpoints."""
 
+    @property
+    def busy(self) -> set[int]:
+        """Cores on which the lab sends and routes."""
+        return {cpu for cpu in (self.sender, *self.router) if cpu is not None}
+
     def to_document(self) -> dict[str, Any]:
         cpus = {"sender_cpu": self.sender, "router_cpus": list(self.router), "harness_cpu": self.harness}
-        return {**cpus, **({"endpoint_cpus": dict(self.endpoints)} if self.endpoints else {})}
+        ends = {role: list(own) for role, own in self.endpoints.items()}
+        return {**cpus, **({"endpoint_cpus": ends} if ends else {})}
 
 
 def place_endpoints(spec: LabSpec, placement: Placement, cpus: Sequence[int]) -> Placement:
@@ -163,11 +169,6 @@ def place_endpoints(spec: LabSpec, placement: Placement, cpus: Sequence[int]) ->
     return replace(placement, endpoints=chosen, warnings=tuple(warnings))
 
 
-def cores_of(placement: Mapping[str, Any]) -> set[int]:
-    """Return the cores on which a lab with this placement (as a document) sends and routes."""
-    return {cpu for cpu in (placement.get("sender_cpu"), *placement.get("router_cpus", ())) if cpu is not None}
-
-
 def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Sequence[int]]) -> Placement:
     """Place processes on these cores; siblings: the hyper-threads of each core, itself included."""
     taken = settings.router_cpus if isinstance(settings.router_cpus, tuple) else ()
@@ -179,8 +180,8 @@ def place(settings: LabConfig, cpus: Sequence[int], siblings: Mapping[int, Seque
     free = [cpu for cpu in cpus if cpu not in taken] or list(cpus)
     sender = _chosen_core(settings.sender_cpu, free[0])
     router = _router_cores(settings, cpus, siblings, free[0] if sender is None else sender)
-    both = {cpu for cpu in (sender, *router) if cpu is not None}
-    rest = [cpu for cpu in cpus if cpu not in both] or [cpu for cpu in cpus if cpu not in router] or list(cpus)
+    busy = Placement(sender, router).busy
+    rest = [cpu for cpu in cpus if cpu not in busy] or [cpu for cpu in cpus if cpu not in router] or list(cpus)
     if sender in router:
         warnings.append(f"sender and router share core {sender}: the result is that of both, not of the router")
     elif len(cpus) > 1 and sender is not None and set(router) & set(siblings.get(sender, ())):

@@ -20,9 +20,9 @@ from ..files import replace_file
 from ..lock import RUN_DIR_ENV, run_dir
 from ..processes import Process as Process
 from ..processes import boot_id, start_of
-from .spec import LabSpec
+from .spec import LabSpec, Placement
 
-VERSION = 2
+VERSION = 3
 MARK = "TREXBENCH_LAB"
 """Environment variable with the lab's prefix, of a lab's server and of everything that it starts."""
 REQUEST_ENV = "TREXBENCH_LAB_REQUEST"
@@ -66,7 +66,7 @@ class LabState:
     """Virtual machines only: ``kvm``, or ``tcg``, which emulates a processor."""
     said: str = ""
     """Last lines of its console when a shell waited there."""
-    placement: dict[str, Any] = field(default_factory=dict)
+    placement: Placement = field(default_factory=Placement)
     warnings: tuple[str, ...] = ()
     boot: str = ""
     version: int = VERSION

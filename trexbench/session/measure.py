@@ -187,7 +187,7 @@ def _begin(request: Request, session: Session, profiles: Mapping[int, Profile], 
         },
         plan=plan,
         profiles={direction: profiles[direction.tx].to_dict() for direction in plan.directions},
-        generator=facts | {"lab": dict(lab.placement) if lab else None},
+        generator=facts | {"lab": lab.placement.to_document() if lab else None},
         over=TrafficPath(session.line, made_by(session.line)) if session.line is not None else None,
         samples=(),
     )

@@ -83,13 +83,12 @@ class HostsBench:
             setup = replace(setup, tunnel_between=opened.tunnel.between, tunnel_mtu=opened.mtu)
         if lab is None:
             return setup
-        placed, wired = lab.placement, lab.host_facts["lab"]["endpoints"]
-        cpus = {"dut": placed["router_cpus"], **placed["endpoint_cpus"]}
+        wired = lab.host_facts["lab"]["endpoints"]
         return replace(
             setup,
             one_kernel=True,
             napi_threads=wired["steer"] == "threaded" or setup.dut_programs,  # which move packets in a thread
-            cpus={role: tuple(own) for role, own in cpus.items()},
+            cpus={"dut": lab.placement.router, **lab.placement.endpoints},
             dut_is_guest=lab.spec.is_vm,
             line_bps=wired["line_bps"],
         )
