@@ -315,7 +315,7 @@ class RefusingChannel:
     where, answering = "there:4501", True
 
     def batch(self, calls: Sequence[Call]) -> Answer:
-        return Answer([Refusal(method, f"no {method}", 0) for method, _ in calls], 0.0, 0.0)
+        return Answer([Refusal(f"no {method}", 0) for method, _ in calls], 0.0, 0.0)
 
 
 def test_a_start_that_is_refused_is_told_even_if_the_stop_after_it_is_refused_too() -> None:

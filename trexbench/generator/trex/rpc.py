@@ -31,7 +31,6 @@ Call = tuple[str, Mapping[str, Any]]
 class Refusal:
     """The server's answer to a command of a batch that it refused."""
 
-    method: str
     text: str
     code: int
 
@@ -130,17 +129,17 @@ class Channel:
         try:
             answers = json.loads(reply)
             by_id = {answer["id"]: answer for answer in (answers if isinstance(answers, list) else [answers])}
-            return [_result_of(message["method"], by_id[message["id"]]) for message in messages]
+            return [_result_of(by_id[message["id"]]) for message in messages]
         except (ValueError, KeyError, TypeError, AttributeError) as err:
             text = f"TRex server {self.where} sends no JSON-RPC answer ({type(err).__name__})"
             raise GeneratorError(text, "is it a TRex?") from err
 
 
-def _result_of(method: str, answer: Mapping[str, Any]) -> Any:
+def _result_of(answer: Mapping[str, Any]) -> Any:
     if "error" not in answer:
         return answer["result"]
     error = answer["error"]
-    return Refusal(method, str(error.get("specific_err") or error.get("message")).strip(), int(error.get("code", 0)))
+    return Refusal(str(error.get("specific_err") or error.get("message")).strip(), int(error.get("code", 0)))
 
 
 class ServerClock:
