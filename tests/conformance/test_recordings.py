@@ -15,7 +15,7 @@ from compare import differences, essence, shape
 from trexbench.config.twin import TwinSpec
 from trexbench.stlserver.engine import BUCKETS_US
 from trexbench.stlserver.rpc import dispatch
-from trexbench.stlserver.rpc.context import Context
+from trexbench.stlserver.state.server_state import ServerState
 from trexbench.twin.router import TwinRouter
 from trexbench.twin.simulated import SimEngine
 
@@ -40,7 +40,7 @@ class Player:
     def __post_init__(self) -> None:
         # the engine's clock is fast by half a percent: recorded runs of 1 s ended after 0.999 s
         router = TwinRouter(TwinSpec(1, 2.2e9, packet_cycles=100.0))
-        self.ctx = Context(SimEngine(router, clock=lambda: self.now_s * 1.005, step_s=0.002))
+        self.ctx = ServerState(SimEngine(router, clock=lambda: self.now_s * 1.005, step_s=0.002))
 
     def play(self, at_s: float, recorded: Any) -> None:
         """Send one request frame and hold the answer against the recorded one."""

@@ -14,8 +14,8 @@ from trexbench.stlserver.engine import MAX_STREAMS, EngineCounters, EngineError,
 from trexbench.stlserver.kernel.xdp_layout import PORT_WORDS_MAX, PortWord, StreamWord
 from trexbench.stlserver.rpc import dispatch
 from trexbench.stlserver.rpc.cmd_port import attributes
-from trexbench.stlserver.rpc.context import Context
 from trexbench.stlserver.state.events import STALLED_AFTER_S, EventCode, EventQueues
+from trexbench.stlserver.state.server_state import ServerState
 from trexbench.stlserver.state.stats import RateMeter
 
 STREAM = rate("pps", 100)
@@ -52,7 +52,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.engine = CountingEngine(clock=lambda: self.now_s, resolved=self.resolved)
-        self.ctx = Context(self.engine)
+        self.ctx = ServerState(self.engine)
         self.handler = self.call("acquire", user="me", session_id=1, force=False)
         self.call("get_async_events", session_id=1)
 

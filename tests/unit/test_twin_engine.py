@@ -18,7 +18,7 @@ from twins import IMIX, QueueRouter, stream
 from trexbench.config import twin as spec
 from trexbench.stlserver.engine import EngineCounters, EngineError, StreamSpec
 from trexbench.stlserver.rpc import dispatch
-from trexbench.stlserver.rpc.context import Context
+from trexbench.stlserver.state.server_state import ServerState
 from trexbench.stlserver.wire import Params
 from trexbench.twin.router import TwinRouter
 from trexbench.twin.simulated import SimEngine
@@ -271,7 +271,7 @@ def test_the_server_tells_a_weak_sender_by_port() -> None:
     bench = Bench()
     tester = spec.TesterSpec(tx_limit_pps={0: 4e5, 1: 5e5}, overload="queue-full")
     engine = bench.engine(ports=4, tester=tester)
-    ctx = Context(engine)
+    ctx = ServerState(engine)
     for port in range(4):
         engine.start(port, [stream(pps=6e5)], 1.0, None)
     for second in range(1, 31):

@@ -75,7 +75,7 @@ PARTS = st.lists(st.tuples(st.floats(0.01, 50), st.floats(1e-6, 1e-3), st.floats
 def test_every_whole_frame_has_a_time_within_the_ranges(
     steps: Sequence[tuple[float, Sequence[tuple[float, float, float]]]], phase: float
 ) -> None:
-    group, before = LatencyGroup(phase), LatencyTotals(1)
+    group, before = LatencyGroup(phase), LatencyTotals(rx_port=1)
     group.sent.add(64, 1e6)
     for frames, parts in steps:
         delays = [Delay(share, least_s, least_s + width_s) for share, least_s, width_s in parts]

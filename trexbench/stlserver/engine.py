@@ -79,14 +79,20 @@ class EngineCounters:
 
 
 @dataclass(frozen=True)
-class LatencyTotals:
-    """Totals of one packet group's frames since their stream was started. Bytes include the FCS."""
+class FlowTotals:
+    """Frames sent and received: of one mark by a port since the engine began. Bytes include the FCS."""
 
-    rx_port: int
     sent: int = 0
     sent_bytes: int = 0
     received: int = 0
     received_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatencyTotals(FlowTotals):
+    """Totals of one packet group's frames since their stream was started."""
+
+    rx_port: int
     sum_s: float = 0.0  # the latencies of all received frames, added up
     min_s: float = 0.0  # 0 while none was received, like max_s
     max_s: float = 0.0
@@ -95,16 +101,6 @@ class LatencyTotals:
     missing: int = 0  # not arrived, though a later frame has
     jitter_s: float = 0.0  # smoothed difference of successive latencies (RFC 3550, 6.4.1)
     duplicate: int = 0  # arrived again right after themselves
-
-
-@dataclass(frozen=True)
-class FlowTotals:
-    """Frames of one mark that a port has sent and received since the engine began. Bytes include the FCS."""
-
-    sent: int = 0
-    sent_bytes: int = 0
-    received: int = 0
-    received_bytes: int = 0
 
 
 def bucket_us(latency_s: float) -> int:

@@ -63,7 +63,7 @@ def totals(port: int, ports: Sequence[KernelPort], partner: int | None = None) -
     for pg_id, mark, stream in _timed(state.plan):
         sent = int(state.memory.words[stream.word(StreamWord.SENT)])
         size = len(stream.frames.packet) + FCS_BYTES
-        by_group[pg_id] = _add_received(LatencyTotals(expected_at, sent, sent * size), mark, ports)
+        by_group[pg_id] = _add_received(LatencyTotals(sent, sent * size, rx_port=expected_at), mark, ports)
     return by_group
 
 

@@ -10,9 +10,12 @@ from pathlib import Path
 
 from ..engine import FCS_BYTES, MARKS, core_count, core_of
 from ..state.port import PortState, ServerPort
+from ..state.server_state import ServerState
 from ..wire import Json, Params, bad_params, cannot_execute
-from .context import API_MAJOR, API_MINOR, API_NAME, Context, Method, Table, of_port, refused
+from .methods import Method, Table, of_port, refused
 
+API_NAME = "STL"
+API_MAJOR, API_MINOR = 5, 1
 VERSION: dict[str, Json] = {
     "version": "v3.08",
     "build_date": "Nov 20 2025",
@@ -24,7 +27,7 @@ VERSION: dict[str, Json] = {
 GLOBAL_CFG: dict[str, Json] = {"sched_max_stretch": 0.0, "process_at_cp": False, "do_mbuf_cache": False}
 
 
-def api_sync_v2(ctx: Context, p: Params) -> Json:
+def api_sync_v2(ctx: ServerState, p: Params) -> Json:
     name, major, minor = p.string("name"), p.integer("major"), p.integer("minor")
     if name != API_NAME:
         raise cannot_execute(
@@ -66,7 +69,7 @@ def _port_info(port: ServerPort) -> Json:
     }
 
 
-def get_system_info(ctx: Context, p: Params) -> Json:
+def get_system_info(ctx: ServerState, p: Params) -> Json:
     return {
         "hostname": socket.gethostname(),
         "uptime": ctx.uptime,
@@ -80,14 +83,14 @@ def get_system_info(ctx: Context, p: Params) -> Json:
     }
 
 
-def publish_now(ctx: Context, p: Params) -> Json:
+def publish_now(ctx: ServerState, p: Params) -> Json:
     p.uint32("key")
     p.boolean("baseline")
     ctx.events.outbox.append({})  # the barrier: in TRex's interactive mode it carries no key
     return {}
 
 
-def get_utilization(ctx: Context, p: Params) -> Json:
+def get_utilization(ctx: ServerState, p: Params) -> Json:
     """Answer with the CPU history of each core, newest first; there are no packet buffer pools."""
     ctx.stats.read(ctx.now_s)
     threads = []
@@ -98,7 +101,7 @@ def get_utilization(ctx: Context, p: Params) -> Json:
     return {"cpu": threads, "mbuf_stats": {"cpu-socket-0": {}}}
 
 
-def shutdown(ctx: Context, p: Params) -> Json:
+def shutdown(ctx: ServerState, p: Params) -> Json:
     user, force = p.string("user"), p.boolean("force")
     for port in ctx.ports.values():
         if port.owner is not None and port.owner.name != user and not force:
@@ -115,27 +118,27 @@ _TAGGED_GROUP_METHODS = """
 """
 
 
-def get_port_stats(ctx: Context, port: ServerPort, p: Params) -> Json:
+def get_port_stats(ctx: ServerState, port: ServerPort, p: Params) -> Json:
     """Answer with TRex's figures and, beyond them, the load of the port's sender."""
     answer = ctx.stats.port_json(ctx.now_s, port.index, port.state == PortState.TX)
     load = asdict(ctx.stats.read(ctx.now_s).load[port.index])
     return {**answer, **{name: load[name] for name in LOAD_FIELDS if load[name] is not None}}
 
 
-def get_port_xstats_values(ctx: Context, port: ServerPort, p: Params) -> Json:
+def get_port_xstats_values(ctx: ServerState, port: ServerPort, p: Params) -> Json:
     """Answer in the order of XSTATS; bytes without FCS, as TRex's virtual drivers count them."""
     c = ctx.stats.read(ctx.now_s).counters[port.index]
     rx_bytes, tx_bytes = c.ibytes - FCS_BYTES * c.ipackets, c.obytes - FCS_BYTES * c.opackets
     return {"xstats_values": [c.ipackets, c.opackets, rx_bytes, tx_bytes, c.ierrors, c.oerrors]}
 
 
-def get_pgid_stats(ctx: Context, p: Params) -> Json:
+def get_pgid_stats(ctx: ServerState, p: Params) -> Json:
     pgids = p.array("pgids")
     asked = [pgids.uint32(index) for index in range(len(pgids.value))]
     return ctx.groups.to_json(asked, ctx.stats)
 
 
-def get_tpg_status(ctx: Context, p: Params) -> Json:
+def get_tpg_status(ctx: ServerState, p: Params) -> Json:
     """Answer that there are no tagged packet groups: the client asks before it adds streams."""
     if (p.get("username") is None) == (p.get("port_id") is None):
         raise bad_params("name either 'username' or 'port_id'")

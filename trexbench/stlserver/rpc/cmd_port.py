@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..state.port import PortState, ServerPort, mac_bytes
-from ..state.server_state import engine_refusals
+from ..state.server_state import ServerState, engine_refusals
 from ..wire import Json, Params, bad_params, cannot_execute
-from .context import Context, Method, Table, of_port, owned, refused
+from .methods import Method, Table, of_port, owned, refused
 
 T = TypeVar("T")
 NO_STACK = "this server has no network stack and captures no packets"
@@ -18,7 +18,7 @@ _STACK_METHODS = """
 """
 
 
-def acquire(ctx: Context, port: ServerPort, p: Params) -> Json:
+def acquire(ctx: ServerState, port: ServerPort, p: Params) -> Json:
     user, force, session_id = p.string("user"), p.boolean("force"), p.uint32("session_id")
     return ctx.acquire(port, user, session_id, force)
 
@@ -46,7 +46,7 @@ def _layer_cfg(port: ServerPort) -> Json:
     return {"ether": ether, "ipv4": ipv4, "ipv6": {"enabled": False}}
 
 
-def get_port_status(ctx: Context, port: ServerPort, p: Params) -> Json:
+def get_port_status(ctx: ServerState, port: ServerPort, p: Params) -> Json:
     status: dict[str, Json] = {
         "owner": port.owner.name if port.owner else "",
         "state": port.state,
@@ -69,7 +69,7 @@ def get_port_status(ctx: Context, port: ServerPort, p: Params) -> Json:
     return status
 
 
-def set_port_attr(ctx: Context, port: ServerPort, p: Params) -> None:
+def set_port_attr(ctx: ServerState, port: ServerPort, p: Params) -> None:
     attr = p.object("attr")
     for name in sorted(attr.value):
         if name == "promiscuous":
@@ -88,14 +88,14 @@ def _address(read: Callable[[str], T], text: str) -> T:
         raise bad_params(str(err)) from err
 
 
-def set_l2(ctx: Context, port: ServerPort, p: Params) -> None:
+def set_l2(ctx: ServerState, port: ServerPort, p: Params) -> None:
     mac = _address(mac_bytes, p.string("dst_mac"))
     port.require("set_l2_mode", PortState.IDLE, PortState.STREAMS)
     port.dst_mac, port.resolved = mac, True
     port.src_ipv4 = port.dst_ipv4 = None
 
 
-def set_l3(ctx: Context, port: ServerPort, p: Params) -> None:
+def set_l3(ctx: ServerState, port: ServerPort, p: Params) -> None:
     """Set the addresses; the destination is resolved only if the client gives its MAC."""
     source, destination = (str(_address(ipaddress.IPv4Address, p.string(name))) for name in ("src_addr", "dst_addr"))
     mac = None if p.get("resolved_mac") is None else _address(mac_bytes, p.string("resolved_mac"))
@@ -104,7 +104,7 @@ def set_l3(ctx: Context, port: ServerPort, p: Params) -> None:
     port.dst_mac, port.resolved = mac or port.dst_mac, mac is not None
 
 
-def set_vlan(ctx: Context, port: ServerPort, p: Params) -> None:
+def set_vlan(ctx: ServerState, port: ServerPort, p: Params) -> None:
     """Set the port's VLANs: as in TRex, those of its service packets, not of its streams."""
     tags = p.array("vlan")
     vlans = tuple(tags.uint16(index) for index in range(len(tags.value)))
@@ -114,23 +114,23 @@ def set_vlan(ctx: Context, port: ServerPort, p: Params) -> None:
     port.vlans = vlans
 
 
-def conf_ipv6(ctx: Context, port: ServerPort, p: Params) -> None:
+def conf_ipv6(ctx: ServerState, port: ServerPort, p: Params) -> None:
     if p.boolean("enabled"):
         raise cannot_execute(NO_STACK)
 
 
-def service(ctx: Context, port: ServerPort, p: Params) -> None:
+def service(ctx: ServerState, port: ServerPort, p: Params) -> None:
     port.service, port.service_filtered = p.boolean("enabled"), p.boolean("filtered", False)
 
 
-def set_rx_feature(ctx: Context, port: ServerPort, p: Params) -> None:
+def set_rx_feature(ctx: ServerState, port: ServerPort, p: Params) -> None:
     """Accept any switching off, but no switching on of what would have to receive packets."""
     kind = p.choice("type", ("queue", "server", "capwap_proxy"))
     if kind != "server" and p.boolean("enabled"):
         raise cannot_execute(NO_STACK)
 
 
-def capture(ctx: Context, p: Params) -> Json:
+def capture(ctx: ServerState, p: Params) -> Json:
     """Answer that there are no captures; everything else is refused."""
     if p.get("command") != "status":
         raise cannot_execute(NO_STACK)

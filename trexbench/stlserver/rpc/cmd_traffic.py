@@ -12,7 +12,7 @@ from ..state.port import PortProfile, ServerPort
 from ..state.server_state import ServerState
 from ..state.stream import parse_stream
 from ..wire import Json, Params, bad_params, cannot_execute
-from .context import Context, Method, Table, of_port, owned, refused
+from .methods import Method, Table, of_port, owned, refused
 
 KINDS = ("raw", "bps", "bpsl1", "pps", "percentage")
 OPS = ("abs", "add", "sub")
@@ -21,7 +21,7 @@ MAX_EVENTS_SHOWN = 100
 WHOLE_PROFILES = "this server updates, pauses and resumes whole profiles, no single streams"
 
 
-def add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
+def add_stream(ctx: ServerState, port: ServerPort, p: Params) -> None:
     profile = p.profile()
     stream_id = p.uint32("stream_id")
     stream = parse_stream(p.object("stream"), stream_id, core_count(len(ctx.ports)))
@@ -30,7 +30,7 @@ def add_stream(ctx: Context, port: ServerPort, p: Params) -> None:
     ctx.add_stream(port, profile, stream)
 
 
-def remove_stream(ctx: Context, port: ServerPort, p: Params) -> None:
+def remove_stream(ctx: ServerState, port: ServerPort, p: Params) -> None:
     name = p.profile()
     stream_id = p.uint32("stream_id")
     profile = port.profiles.get(name)
@@ -39,14 +39,14 @@ def remove_stream(ctx: Context, port: ServerPort, p: Params) -> None:
     ctx.remove_stream(port, profile, stream_id)
 
 
-def remove_all_streams(ctx: Context, port: ServerPort, p: Params) -> None:
+def remove_all_streams(ctx: ServerState, port: ServerPort, p: Params) -> None:
     """Remove all streams of one profile; as in TRex, an unknown name, even "*", is no error and removes nothing."""
     name = p.profile()
     if name in port.profiles:
         ctx.remove_all_streams(port, port.profiles[name])
 
 
-def get_all_streams(ctx: Context, port: ServerPort, p: Params) -> Json:
+def get_all_streams(ctx: ServerState, port: ServerPort, p: Params) -> Json:
     listed = {
         name: {str(stream_id): dict(stream.raw) for stream_id, stream in profile.streams.items()}
         for name, profile in port.profiles.items()
@@ -56,7 +56,7 @@ def get_all_streams(ctx: Context, port: ServerPort, p: Params) -> Json:
     return {"profiles": listed} if name == "*" else {"streams": listed.get(name, {})}
 
 
-def start_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
+def start_traffic(ctx: ServerState, port: ServerPort, p: Params) -> Json:
     name = p.profile()
     duration_s, force = p.double("duration"), p.boolean("force")
     core_mask = p.uint64("core_mask", ALL_CORES)
@@ -73,13 +73,13 @@ def start_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
     return {"multiplier": profile.factor, "ts": ctx.now_s}
 
 
-def stop_traffic(ctx: Context, port: ServerPort, p: Params) -> None:
+def stop_traffic(ctx: ServerState, port: ServerPort, p: Params) -> None:
     name = p.profile()
     for profile in list(port.profiles.values()) if name == "*" else [port.profile(name)]:
         ctx.stop(port, profile)
 
 
-def update_traffic(ctx: Context, port: ServerPort, p: Params) -> Json:
+def update_traffic(ctx: ServerState, port: ServerPort, p: Params) -> Json:
     name, force, mul = p.profile(), p.boolean("force"), p.object("mul")
     multiplier = Multiplier(mul.choice("type", KINDS), mul.choice("op", OPS), mul.double("value"))
     profile = port.profile(name)
@@ -91,7 +91,7 @@ def _on_profile(act: Callable[[ServerState, ServerPort, PortProfile], None]) -> 
     return owned(lambda ctx, port, p: act(ctx, port, port.profile(p.profile())))
 
 
-def validate(ctx: Context, port: ServerPort, p: Params) -> Json:
+def validate(ctx: ServerState, port: ServerPort, p: Params) -> Json:
     profile = port.profile(p.profile())
     if not profile.streams:
         raise cannot_execute("no streams attached to port")

@@ -6,9 +6,10 @@ import sys
 import traceback
 
 from .. import wire
+from ..state.server_state import ServerState
 from ..wire import Json, Params, RpcError, RpcRequest, cannot_execute
 from . import cmd_general, cmd_port, cmd_traffic
-from .context import Context, Method, Table
+from .methods import Method, Table
 
 METHODS: Table = {
     **cmd_general.METHODS,
@@ -18,7 +19,7 @@ METHODS: Table = {
 }
 
 
-def handle(ctx: Context, frame: bytes, now_s: float) -> bytes:
+def handle(ctx: ServerState, frame: bytes, now_s: float) -> bytes:
     """Answer one frame; never raises, whatever it holds."""
     ctx.now_s = now_s
     ctx.stats.forget()
@@ -26,7 +27,7 @@ def handle(ctx: Context, frame: bytes, now_s: float) -> bytes:
     return wire.encode([_reply(ctx, call) for call in calls], zipped)
 
 
-def _reply(ctx: Context, call: RpcRequest) -> Json:
+def _reply(ctx: ServerState, call: RpcRequest) -> Json:
     if call.error is not None:
         return wire.reply(call.id, call.error)
     try:
@@ -42,7 +43,7 @@ def _reply(ctx: Context, call: RpcRequest) -> Json:
     return wire.reply(call.id, value)
 
 
-def _run(ctx: Context, call: RpcRequest) -> Json:
+def _run(ctx: ServerState, call: RpcRequest) -> Json:
     method = METHODS.get(call.method)
     if method is None:
         raise RpcError(wire.METHOD_NOT_FOUND, f"Method {call.method} not registered")

@@ -14,9 +14,9 @@ import zmq
 from .. import wire
 from ..engine import Engine
 from ..state.events import EventCode
+from ..state.server_state import ServerState
 from . import dispatch
 from .cmd_port import attributes
-from .context import Context
 
 SLOW_TICK_S = 0.5  # rates are renewed and links checked this often, as in TRex's slow path
 FAST_TICK_S = 0.05
@@ -43,7 +43,7 @@ class StlServer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
-        self._ctx = Context(engine)
+        self._ctx = ServerState(engine)
         self._clock = clock
         self._epoch_s = clock()
         self._stopping = threading.Event()

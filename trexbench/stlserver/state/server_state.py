@@ -7,13 +7,14 @@ for the profile first, then for the port if its state changed.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ...core.errors import ConfigError
 from ...core.load.fieldengine import Program
 from ..engine import MAX_STREAMS, Engine, EngineError, StreamSpec
-from ..wire import Json, RpcError, cannot_execute
+from ..wire import Json, Params, RpcError, cannot_execute
 from . import graph
 from .events import EventCode, EventQueues
 from .graph import Multiplier
@@ -49,6 +50,16 @@ class ServerState:
         self.events = EventQueues()
         self.ports: Mapping[int, ServerPort] = {info.index: ServerPort.of(info) for info in engine.ports}
         self.groups, self.stats = Groups(engine.ports), Stats(engine)
+        self.api_handler = secrets.token_urlsafe(6)
+        self.uptime = time.strftime("%b %d %Y @ %H:%M:%S")
+        self.shutdown = False  # True: a client has asked the server to end
+
+    def port(self, p: Params) -> ServerPort:
+        """Port that a call names; an unknown one is refused."""
+        port_id = p.byte("port_id")
+        if port_id not in self.ports:
+            raise cannot_execute(f"invalid port id - should be: {' '.join(map(str, self.ports))}")
+        return self.ports[port_id]
 
     # ownership
 
