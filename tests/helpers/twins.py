@@ -169,7 +169,7 @@ class SimGenerator:
                 cpu_percent=float(str(self.stats.port_json(now_s, port, c.opackets > 0)["m_cpu_util"])),
             )
         self.clock.now_s = now_s
-        return Reading(dict(sorted(ports.items())), snapshot.load.queue_full)
+        return Reading(dict(sorted(ports.items())), sum(load.queue_full for load in snapshot.load.values()))
 
 
 def measure(twin: Twin | Box, router: Router) -> runner.Outcome:
