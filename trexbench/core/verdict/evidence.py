@@ -21,9 +21,8 @@ from .path import SOUND, FramePath, find_path
 AT_ONCE = 1e-6
 """Times, and rates as shares, that differ by no more are the same."""
 STOOD = 0.2
-"""In a sample or look that lost more than this share the DUT may have stood still for a while
-(benchmarks/verdicts.py: stalls)."""
-
+"""Where a look lost more than this share, or the shares that a hold's samples lost differ by more, the DUT may have
+stood still for a while (benchmarks/verdicts.py: stalls)."""
 
 MAX_RECHECKS = 3
 """Limit of holds of the first bad rate, and of resumed ramps: stalls at different rates cost a run this much time
@@ -81,8 +80,9 @@ def find_rechecks(measured: RunWindows, direction: Direction) -> list[Recheck]:
         middle = next(i for i in range(before, last) if samples[i + 1].t_s > middle_s + AT_ONCE)
         window = path.correct(build_window(direction, samples[middle : last + 1]))
         carried = not window.is_bad(plan.loss_threshold) and not misses(window.asked_pps, window.sent_pps)
-        parts = (build_window(direction, pair) for pair in pairwise(samples[before : last + 1]))
-        stood = any(part.lost > STOOD * part.sent for part in parts)
+        parts = [build_window(direction, pair) for pair in pairwise(samples[before : last + 1])]
+        losses = [part.lost / part.sent for part in parts if part.sent] or [0.0]
+        stood = max(losses) - min(losses) > STOOD or any(part.blank for part in parts)
         rechecks.append(Recheck(samples[before].t_s, window, carried and window.sent > 0, stood))
     return rechecks
 
