@@ -82,6 +82,7 @@ def test_what_is_lost_past_the_knee(pps: float, drop_cycles: float, share: float
 
 @settings(max_examples=scaled(60, 12))
 @example(1.6640625, 0.38671875, 1085, [0.8125, 0.9375, 0.1875, 0.1875], 0.01)
+@example(1.005, 1.0, 240, [1.0], 0.01)
 @given(
     over=st.floats(1.005, 12),
     share=st.one_of(st.floats(0, 0.95), st.floats(1, 4)),

@@ -75,16 +75,18 @@ def _rates(
     rates, brought = dropping(0.0)
     if not spec.drop_cycles or not brought:
         return rates, hz
-    before, pps, most = 0.0, brought, sum(load.rate_pps for load in loads)
+    most = sum(load.rate_pps for load in loads)
+    before, pps, low, high = 0.0, brought, 0.0, most
     for _ in range(_TRIES):
         rates, brings = dropping(pps)
         if abs(brings - pps) <= _CLOSE * most:
             break
+        low, high = (pps, high) if brings > pps else (low, pps)
         slope = (brings - brought) / (pps - before)
         before, brought = pps, brings
-        pps = min(pps + (brings - pps) / (1 - slope), most) if slope < 1 else most
-        if pps == before:
-            break
+        pps = pps + (brings - pps) / (1 - slope) if slope < 1 else high
+        if not low < pps < high:
+            pps = (low + high) / 2
     return rates, max(hz - spec.drop_cycles * pps, LEAST_CLOCK * hz)
 
 
