@@ -40,7 +40,7 @@ SUITE = """
 duts: [{duts}]
 modes: [64b]
 directions: [uni, bidir]
-plan: {{warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 10s, hold: 2s, confirm: 0s, soak: 0s}}
+plan: {{warmup: 10kpps:2s, ramp_to: 40%, ramp_duration: 10s, hold: 2s, confirm: 0s}}
 """
 DATE = "2026-11-21"
 

@@ -49,7 +49,8 @@ def test_everything_a_suite_may_say(tmp_path: Path) -> None:
     assert suite.modes == ("var2-64b", "var2-imix")
     assert suite.directions == (True, False)
     assert suite.plan == PlanDefaults(ramp_s=120.0, hold_s=5.0)
-    assert {cell.kind for cell in suite_of(tmp_path, GOOD + "method: search\n").cells} == {"search"}
+    search = GOOD.replace("ramp_duration: 2m, hold: 5s", "width: 1%, soak: 9s") + "method: search\n"
+    assert {cell.kind for cell in suite_of(tmp_path, search).cells} == {"search"}
 
 
 TCP = "method: tcp\nduts: [raspberry-pi]\n"
@@ -75,6 +76,9 @@ LAB = "duts: [lab-linux]\n"
         (f"{LAB}modes: [forward-ipv4]\ndirections: [uni]\n", "forward-ipv4 is no mode of method: ramp"),
         (f"{LAB}modes: [var2-64b]\n", "'directions' is missing"),
         (f"{TCP}modes: [forward-ipv7]\n", "unknown mode 'forward-ipv7': one of TCP is forward, reverse or bidir, "),
+        (GOOD.replace("hold: 5s", "soak: 5s"), "mine.yaml:7: plan.soak: does not fit method: ramp: take it out"),
+        (GOOD.replace("ramp_duration: 2m", "width: 1%") + "method: search\n", "plan.hold: does not fit method"),
+        (GOOD.replace("hold: 5s", "confirm: 5s") + "method: mlrsearch\n", "plan.ramp_duration: does not fit"),
         (GOOD + "method: saturate\n", "method.*ramp, search, mlrsearch"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -74,6 +74,14 @@ def _method(value: Value) -> str:
 
 
 _modes = r.list_of("mode", _mode, str)
+
+
+def _unused_keys(kind: str) -> list[str]:
+    """List the keys of ``plan`` without effect on runs of this strategy."""
+    used = {"warmup", "ramp_to", "loss", "goals", *(one.name for one in fields(STRATEGIES[kind]))}
+    if "width" in used:  # a search holds no target
+        used.remove("hold_s")
+    return [key for name, (key, _, _) in r.keys_of(PlanDefaults).items() if name not in used]
 
 
 def _is_bidir(mode: str | TcpMode) -> bool:
@@ -238,6 +246,9 @@ class Suite:
         unfit = of_packets if method.directed else {"tcp": "its parameters are those of TCP"}
         for key in filter(root.has, unfit):
             raise root.at(key).wrong(f"does not fit method: {self.method}", f"take it out: {unfit[key]}")
+        for key in () if method.directed else filter(root.at("plan").has, _unused_keys(self.method)):
+            remedy = "take it out: its runs do not use it"
+            raise root.at("plan", key).wrong(f"does not fit method: {self.method}", remedy)
         if not method.directed and not self.directions:
             raise root.wrong("'directions' is missing", "name uni, bidir or both: [uni, bidir]")
 
