@@ -212,9 +212,30 @@ def test_writes_add_mask_shift_and_turn_bytes() -> None:
     assert run([flow_var("inc", 254, 255, size=1), {**WRITE, "add_value": 3}], 2, 34, 1) == [1, 2], "in its width"
 
 
+TRIM = {"type": "trim_pkt_size", "name": "v"}
+
+
 def test_trim_shortens_the_packet_from_one_frame_to_the_next() -> None:
-    frames = islice(Program([flow_var("inc", 50, 52), {"type": "trim_pkt_size", "name": "v"}]).run(PACKET), 4)
+    frames = islice(Program([flow_var("inc", 50, 52), TRIM]).run(PACKET), 4)
     assert [len(frame) for frame in frames] == [50, 51, 52, 50]
+
+
+@pytest.mark.parametrize(
+    ("variable", "mean"),
+    [
+        (flow_var("inc", 100, 195, 50), 129.0),
+        (flow_var("dec", 100, 196), 152.0),
+        (flow_var("random", 100, 196), 152.0),
+        (flow_var("inc", 40, 80), (21 * 64 + sum(range(65, 85))) / 41),  # none is shorter than 64
+        (flow_var("inc", 195, 198), (199 + 3 * 200) / 4),  # nor longer than the packet
+        (listed("random", 1, 60, 60, 192), (64 + 64 + 196) / 3),
+    ],
+)
+def test_the_mean_size_is_that_of_the_trimmed_frames(variable: Instruction, mean: float) -> None:
+    whole, trimmed = sized(200, 1), Stream(sized(200, 1).packet, 3, (variable, TRIM))
+    profile = Profile("p", (whole, trimmed))
+    assert profile.mean_frame_bytes == pytest.approx((200 + 3 * mean) / 4)
+    assert f"1:3 frames of 200, up to 200 B, mean {profile.mean_frame_bytes:.1f} B" == profile.mix
 
 
 @given(st.binary(min_size=20, max_size=20))

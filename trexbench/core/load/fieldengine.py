@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from math import gcd, lcm
 from typing import Any, Literal
 
@@ -68,6 +68,7 @@ class Program:
         self._flow_vars = {spec.get("name") for spec in instructions if spec.get("type") == "flow_var"}
         self._random = random.Random(seed)
         self._length: int | None = None
+        self._trimmed_by: Variable | None = None
         # All random variables share one generator of 4 bytes.
         self._used_bytes = 4 if any(spec.get("op") == "random" for spec in instructions) else 0
         self._steps = [self._step(spec) for spec in instructions]
@@ -92,6 +93,12 @@ class Program:
             if len(frame) > len(packet):
                 raise ConfigError(f"field engine: it writes beyond the {len(packet)} bytes of a packet", "mend offsets")
             yield bytes(frame if self._length is None else frame[: self._length])
+
+    @property
+    def lengths(self) -> list[int]:
+        """Lengths to which packets are trimmed, each as often as in a period; of a program that has not run."""
+        by = self._trimmed_by
+        return [] if by is None else list(islice(by.values, by.period))
 
     def writes_into(self, places: Collection[tuple[int, int]]) -> list[Write]:
         """Writes that change any of these places of a packet: (offset, length)."""
@@ -219,6 +226,7 @@ class Program:
         variable = self.variable(str(spec["name"]))
         if variable.size != 2 or spec["name"] not in self._flow_vars:
             raise ConfigError(f"field engine: trim_pkt_size by {spec['name']!r}", "use a flow_var of 2 bytes")
+        self._trimmed_by = variable
 
         def step(_frame: bytearray) -> None:
             self._length = variable.now

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, islice
 from math import gcd, inf, lcm, prod
+from statistics import fmean
 from typing import Any, ClassVar
 
 from ..errors import ConfigError
@@ -162,7 +163,16 @@ class Stream:
 
     @property
     def frame_bytes(self) -> int:
+        """Size of its longest frame: a field engine may trim others."""
         return max(MIN_FRAME_BYTES, len(self.packet) + FCS_BYTES)
+
+    @cached_property
+    def mean_frame_bytes(self) -> float:
+        # a random variable draws each value equally often
+        steady = ({**one, "op": "inc", "step": 1} if one.get("op") == "random" else one for one in self.instructions)
+        lengths = Program(list(steady)).lengths
+        sizes = (max(MIN_FRAME_BYTES, length + FCS_BYTES) for length in lengths)
+        return fmean(min(size, self.frame_bytes) for size in sizes) if lengths else self.frame_bytes
 
     @cached_property
     def flows(self) -> FlowCount:
@@ -238,7 +248,7 @@ class Profile:
 
     @property
     def mean_frame_bytes(self) -> float:
-        return sum(stream.frame_bytes * stream.pps for stream in self.streams) / self.pps
+        return sum(stream.mean_frame_bytes * stream.pps for stream in self.streams) / self.pps
 
     def line_rate_pps(self, line_rate_bps: float) -> float:
         """Frames per second that fill a line of this L1 speed."""
@@ -253,10 +263,11 @@ class Profile:
         """The frame sizes in words: "imix" has several definitions, so a result names the one that was sent."""
         tags = " or ".join(sorted({describe_tags(s.packet) for s in self.streams} - {""}))
         tags = tags and f" with {tags}"
-        if len({stream.frame_bytes for stream in self.streams}) == 1:
+        if {s.mean_frame_bytes for s in self.streams} == {self.streams[0].frame_bytes}:
             return f"{self.streams[0].frame_bytes} B frames{tags}"
-        sizes = ", ".join(str(stream.frame_bytes) for stream in self.streams)
-        return f"{_ratio([s.pps for s in self.streams])} frames of {sizes} B, mean {self.mean_frame_bytes:.1f} B{tags}"
+        sizes = ", ".join("up to " * (s.mean_frame_bytes < s.frame_bytes) + str(s.frame_bytes) for s in self.streams)
+        ratio = f"{_ratio([s.pps for s in self.streams])} " if len(self.streams) > 1 else ""
+        return f"{ratio}frames of {sizes} B, mean {self.mean_frame_bytes:.1f} B{tags}"
 
     @cached_property
     def flows(self) -> FlowCount:
