@@ -111,6 +111,14 @@ def test_repetitions_are_one_summary() -> None:
     assert headline(result) == "TCP through lab-linux: forward IPv4 >= 910.0 Mbit/s +- 25 Mbit/s"
 
 
+def test_the_rate_counts_the_time_in_which_the_receivers_host_stood_still() -> None:
+    result = make_tcp_result(plan=TcpPlan(legs=(Leg(Way.FORWARD),), time_s=10.0))
+    leg = make_leg(result.plan, Leg(Way.FORWARD), Path(bps=1.02e9))
+    server = tuple(replace(one, at_s=one.at_s + 1.2 * (at > 5)) for at, one in enumerate(leg.server))
+    (found,) = replace(result, legs=(replace(leg, server=server),)).summaries
+    assert found.rate_bps == pytest.approx(0.9e9), "payload of 9 s in 10.2 s"
+
+
 def test_rows_are_a_way_each() -> None:
     legs = (Leg(Way.FORWARD), Leg(Way.REVERSE, 6))
     command = {"suite": "pi", "night": "2026-11-20", "variant": "firewall"}

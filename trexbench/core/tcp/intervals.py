@@ -45,7 +45,7 @@ class Interval:
     rtt_s: float | None  # mean of the kernel's smoothed round trips
     cwnd_bytes: float | None  # congestion window at the interval's end
     streams: Mapping[int, float]  # payload that each stream received, in bit/s
-    regular: bool = True  # it is as long as interval_s, by half; others do not enter the statistics
+    regular: bool = True  # it is as long as interval_s, by half; of the statistics others enter the mean only
 
     @property
     def length_s(self) -> float:
@@ -141,7 +141,7 @@ def _flow(plan: TcpPlan, leg: LegReadings, sender: str) -> Flow:
     if not intervals:
         warnings.append(RunWarning("no-intervals", f"{leg.leg}: no interval was read of what the {sender} sent"))
     elif odd := sum(not interval.regular for interval in intervals):
-        text = f"{odd} of {len(intervals)} intervals are not as long as was asked for: left out of the statistics"
+        text = f"{odd} of {len(intervals)} intervals are not as long as was asked for: only the mean counts them"
         warnings.append(RunWarning("intervals-irregular", f"{leg.leg}: {text}"))
     warnings += _warnings_of_ends(plan, leg, sending, receiving)
     counted = _within(plan, sending), _within(plan, receiving)

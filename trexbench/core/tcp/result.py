@@ -242,7 +242,7 @@ class TcpResult(Run):
             yield FlowResult(
                 leg=leg.leg,
                 flow=flow,
-                statistics=describe([interval.received_bps for interval in flow.regular]),
+                statistics=describe([interval.received_bps for interval in flow.regular], flow.received_bps),
                 shares=shares,
                 verdict=find_limit(evidence),
                 power_w=mean_power(counted),
