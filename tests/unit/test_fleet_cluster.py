@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +29,7 @@ from trexbench.fleet.join import require_listening
 from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.schedule import LEASED_S
 from trexbench.fleet.status import read_status
-from trexbench.fleet.task import CellOrder, OwnSettings
+from trexbench.fleet.task import CellOrder, OwnSettings, versions
 from trexbench.fleet.worker import FAILED, make_worker, own_address
 from trexbench.session.options import Setup
 
@@ -180,7 +181,7 @@ def test_a_dut_of_another_tester_is_refused() -> None:
 
 
 class Told:
-    """A client of Dask whose testers answer so."""
+    """A client of Dask whose testers answer so; text: the version of an older one, which can read no order."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers, self.asked = answers, list[list[str]]()
@@ -188,10 +189,13 @@ class Told:
     def run_on_scheduler(self, _function: object) -> dict[str, tuple[str, list[Any]]]:
         return {name: (f"tls://{name}", []) for name in self.answers}
 
-    def run(self, *_: object, workers: list[str], on_error: str, callback_timeout: float) -> Any:
-        self.asked.append(workers)
+    def run(self, function: object, *_: object, workers: list[str], on_error: str, callback_timeout: float) -> Any:
         if workers == ["tls://stopped"]:
             raise TimeoutError(f"{callback_timeout} s, {on_error}")
+        if function is metadata.version:
+            told = {address: self.answers[address.removeprefix("tls://")] for address in workers}
+            return {address: one if isinstance(one, str) else versions()["trexbench"] for address, one in told.items()}
+        self.asked.append(workers)
         return {address: self.answers[address.removeprefix("tls://")] for address in workers}
 
 
@@ -199,12 +203,13 @@ CLUSTER = replace(ORDER, fleet="w")
 
 
 def test_a_tester_that_differs_is_refused_before_the_night_and_left_out_later() -> None:
-    notes, client = list[str](), Told(t1=("tester t1 has another fleet.yaml", ""))
-    with pytest.raises(errors.ConfigError, match="another fleet"):
+    notes, client = list[str](), Told(t1=("tester t1 has another fleet.yaml", ""), t2="0.9")
+    version = f"tester t2 has trexbench 0.9, and needs the night's {versions()['trexbench']}"
+    with pytest.raises(errors.ConfigError, match=f"t1 has another fleet.yaml; {version}: make them alike"):
         ComparedTesters(notes.append).there(client, CLUSTER, strict=True)  # type: ignore[arg-type]
     testers = ComparedTesters(notes.append)
     assert testers.there(client, CLUSTER) == testers.there(client, CLUSTER) == {}  # type: ignore[arg-type]
-    assert notes == ["tester t1 has another fleet.yaml: it takes no part"]
+    assert notes == [f"{said}: it takes no part" for said in ("tester t1 has another fleet.yaml", version)]
 
 
 def test_testers_that_are_alike_are_asked_once() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ConfigError
@@ -41,7 +42,7 @@ class ComparedTesters:
         for name, (address, _) in there.items():
             if address in self._taken:
                 continue
-            answer = _ask(client, address, order)
+            answer = _compare(client, name, address, order)
             is_compared = isinstance(answer, Sequence)
             line, trex = answer if is_compared else (f"a tester does not answer ({answer or 'in time'})", "")
             self._taken[address] = line is None
@@ -56,9 +57,18 @@ class ComparedTesters:
         return {name: keys for name, (address, keys) in there.items() if self._taken[address]}
 
 
-def _ask(client: Client, address: str, order: CellOrder) -> Any:
-    """Return what find_difference does at this tester, or its error; None if it does not answer in time."""
+def _compare(client: Client, name: str, address: str, order: CellOrder) -> Any:
+    """Return what find_difference does at this tester, or as _ask; its version first, as others may read no order."""
+    ours = versions()["trexbench"]
+    theirs = _ask(client, address, metadata.version, "trexbench")
+    if isinstance(theirs, str) and theirs != ours:
+        return f"tester {name} has trexbench {theirs}, and needs the night's {ours}", ""
+    return theirs if theirs is None else _ask(client, address, find_difference, order, ours)
+
+
+def _ask(client: Client, address: str, function: Callable[..., Any], *arguments: object) -> Any:
+    """Return what the function does at this tester, or its error; None if it does not answer in time."""
     with contextlib.suppress(TimeoutError, asyncio.TimeoutError):  # one since Python 3.11
         asked = {"workers": [address], "on_error": "return", "callback_timeout": ANSWER_S}
-        return client.run(find_difference, order, versions()["trexbench"], **asked).get(address)
+        return client.run(function, *arguments, **asked).get(address)
     return None
