@@ -147,10 +147,14 @@ def test_runs_at_given_rates_are_one_line_of_the_costs(show: Callable[[Report], 
 
 
 def test_a_choice_without_a_run_says_so(opened: Page) -> None:
-    written = "document.querySelector('#plot-ramps .infolayer').textContent.includes('no run of this choice')"
-    assert not opened.evaluate(written)
+    words = "'no run of this choice has this figure'"
+    said = f"document.querySelector('#plot-ramps .infolayer').textContent.includes({words})"
+    axes = "['ramps', 'costs', 'trends'].map((one) => document.querySelectorAll('#plot-' + one + ' .xtick').length > 0)"
+    assert not opened.evaluate(said) and opened.evaluate(axes) == [True, True, True]
     opened.evaluate("document.querySelectorAll('input[name=direction]').forEach(function (box) { box.click(); })")
-    assert opened.evaluate(written)
+    assert opened.evaluate(said) and opened.evaluate(axes) == [False, True, True]
+    opened.evaluate("document.querySelectorAll('input[name=column]').forEach(function (box) { box.click(); })")
+    assert opened.evaluate(axes) == [False, False, False], "no numbers where nothing is drawn"
 
 
 VIEW = "['mode', 'traffic', 'unit'].map(function (name) { return document.getElementById(name).value; }).concat("

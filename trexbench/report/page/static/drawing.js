@@ -79,7 +79,7 @@ function plotTools(data, choice, printed) {
     var narrow = document.documentElement.clientWidth < 640;
     var marked = shown.find(function (cell) { return data.columns[cell.column].mark; });
     var notes = marked ? [watermark(data.columns[marked.column].mark, narrow)] : [];
-    if (!shown.length) { notes.push({ text: "no run of this choice", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false }); }
+    if (!shown.length) { notes.push({ text: "no run of this choice has this figure", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false }); }
     var base = {
       paper_bgcolor: css("--ground"), plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: touched.matches ? false : "zoom", annotations: notes,
       font: { color: css("--ink"), family: "system-ui, sans-serif", size: letters() },
@@ -89,6 +89,9 @@ function plotTools(data, choice, printed) {
       legend: narrow || printed() ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 0.9 * letters() } } : { x: 1.01, y: 1 }
     };
     Object.keys(more).forEach(function (key) { base[key] = key === "annotations" ? base[key].concat(more[key]) : more[key]; });
+    if (!shown.length) { // without figures Plotly's axes would go from -1 to 6
+      ["xaxis", "yaxis"].concat(Object.keys(more)).forEach(function (key) { if (key.indexOf("axis") === 1) { base[key] = { visible: false }; } });
+    }
     return base;
   }
 

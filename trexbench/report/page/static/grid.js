@@ -159,14 +159,9 @@ function gridForm(page, of, name) {
     return made;
   }
 
-  function nothing() {
-    page.draw(name, [], page.layout([], { xaxis: { visible: false }, yaxis: { visible: false },
-      annotations: [{ xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, text: "No cell that is chosen has this figure." }] }));
-  }
-
   return function (figure, lines, now) {
     var view = viewed(figure, lines, now), shape = { shapes: [], annotations: [] };
-    if (!view) { nothing(); return; }
+    if (!view) { page.draw(name, [], page.layout([], {})); return; }
     var made = view.shown.flatMap(function (line, number) { return panel(view, line, number, shape); });
     shape.annotations.push({ xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: view.together ? 20 : 6, showarrow: false, align: "left",
       text: plain(figure.y.titles[view.scale]) + (view.left ? ";<br>and " + view.left + " more: choose a mode or DUT" : "") });
