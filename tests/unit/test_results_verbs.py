@@ -397,11 +397,11 @@ def test_every_verb_names_what_it_cannot_look_into(verb: str) -> None:
 
 def test_figures_in_json_are_numbers() -> None:
     rows = [
-        [of_pps(6e5), of_count(12), "2026", figure(None)],
+        [of_pps(6e5), of_count(4_850_947_188), "2026", figure(None)],
         [of_pps(2.5, bound=True), figure(-0.25), "", figure(1e-9)],
     ]
     assert to_values(make_sheet("rate [pps]; count; :year; loss", rows))["rows"] == [
-        [600000, 12, "2026", None],
+        [600000, 4_850_947_188, "2026", None],
         [">=2.5", -0.25, "", 1e-09],
     ]
     store(1)

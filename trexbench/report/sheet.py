@@ -239,11 +239,12 @@ def named(name: str, mark: str) -> Item:
 
 
 def raw_of(value: float, bound: bool = False) -> str:
-    return f"{'>=' if bound else ''}{value:.8g}"
+    """Format a raw figure: a count exactly, others with 8 digits."""
+    return f"{'>=' if bound else ''}{value:{'d' if isinstance(value, int) else '.8g'}}"
 
 
 def figure(
-    value: float | None, form: Callable[[float], str] = "{:.4g}".format, scale: float = 1.0, bound: bool = False
+    value: float | None, form: Callable[[float], str] = "{:.4g}".format, scale: float = 1, bound: bool = False
 ) -> Item:
     """Make an item of a value, whose raw figure is multiplied by ``scale``; a dash for None. bound: a lower bound."""
     return Item(NONE, "") if value is None else Item(f"{'>= ' * bound}{form(value)}", raw_of(scale * value, bound))
