@@ -105,7 +105,7 @@ def test_everything_is_on_the_page_and_in_markdown() -> None:
     page, text = Elements(make_report()), to_markdown(make_report(title="trexbench: vpp"))
     for words in ("Unidirectional", "Bidirectional", "no vpp", "not JSON", "34 %", "kernel / release", "6.18"):
         assert words in page.words, words
-    assert {"plot-ramps", "plot-trends"} <= page.ids
+    assert {"plot-ramps", "plot-trends"} <= page.ids and "was not shown to be the limit" in page.words
     for words in ("| 64b | 34 %", "***Bidirectional***", "5.000 Mpps", "vpp 16.7 % slower", "no vpp", "note: "):
         assert words in text, words
     assert "\ntrexbench: vpp, night of 2026-11-20, 4 runs" in text
