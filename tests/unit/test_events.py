@@ -71,6 +71,14 @@ SENTENCES = [
         judged(SLOWER, differs=(replace(VERSION, after=None),)),
         "netgate-vpp is 14 % slower since 17 November, without vpp version",
     ),
+    (
+        judged(SLOWER, differs=(Difference(("DUT's config file", "twin", "clock"), "2.2ghz", "1.9ghz"),)),
+        "netgate-vpp is 14 % slower since 17 November, with twin clock 1.9ghz",
+    ),
+    (
+        judged(SLOWER, differs=(Difference(("DUT",), "read back", "not read back"),)),
+        "netgate-vpp is 14 % slower since 17 November, with DUT not read back",
+    ),
     (judged(RELAPSE), "old is 11 % slower again since 17 November, as from 13 to 16 November"),
     (judged(DEARER), "bound: cycles/packet 13 % higher since 17 November"),
     (judged(SUSPECTED), "odd is 5.1 % slower tonight; 2 more such nights make it a regression"),

@@ -83,7 +83,7 @@ def cause_words(group: FindingGroup) -> str:
     if not group.differences:
         return ""
     first, more = group.differences[0], len(group.differences) - 1
-    path = first.path[1:] if first.path[0] == "DUT" else first.path
+    path = (first.path[1:] or first.path) if first.path[0].startswith("DUT") else first.path
     name = " ".join(path[:-1] if first.after and len(path) > 1 and path[-1] in ("version", "release") else path)
     change = f"without {name}" if first.after is None else f"with {name} {clean(first.after, LONGEST_CAUSE)}"
     return f"{change} and {format_count(more, 'other change')}" if more else change

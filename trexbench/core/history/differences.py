@@ -95,7 +95,7 @@ def _differences(before: Any, after: Any, path: tuple[str, ...], every: bool = F
     elif len(path) == 1:
         yield Difference(path, *("read back" if isinstance(part, Mapping) else str(part) for part in (before, after)))
     elif path == (_CONFIG, _TEXT):
-        yield Difference((_CONFIG,), "one text", "another")
+        yield Difference((_CONFIG,), "as it was", "changed")
     else:
         words = _words(before), _words(after)
         if words[0] != words[1] and (every or not any(_SECRET.search(word or "") for word in words)):
