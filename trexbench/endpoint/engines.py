@@ -85,7 +85,7 @@ class Embedded:
         """All of a host's readings, once its agent has ended; DutError where its program reported a failure."""
         return tuple(agent.readings)
 
-    def about(self, agent: Agent) -> Mapping[str, str]:
+    def about(self, agent: Agent, part: LegPart) -> Mapping[str, str]:
         """The program's name, version and congestion control, as it reported them."""
         return {"name": "embedded", **agent.facts}
 
@@ -131,9 +131,12 @@ class Iperf3:
             raise DutError(f"{agent.host.place}: iperf3 reports {report.error!r}", "see whether the other end runs")
         return readings
 
-    def about(self, agent: Agent) -> Mapping[str, str]:
-        reported = told_by(agent.output).about if agent.output is not None else {}
-        return {"name": "iperf3", **agent.facts, **reported}
+    def about(self, agent: Agent, part: LegPart) -> Mapping[str, str]:
+        told = told_by(agent.output).about if agent.output is not None else {}
+        # A client's knows both ends', a server's only its own.
+        side = "receiver" if part.role == "client" and part.leg.way is Way.REVERSE else "sender"
+        used = told.get(f"{side}_congestion", told.get("receiver_congestion"))
+        return {"name": "iperf3", **agent.facts, **told, **({"congestion": used} if used else {})}
 
 
 def with_streams(report: Told, read: Sequence[HostReading], ended_s: float) -> tuple[HostReading, ...]:

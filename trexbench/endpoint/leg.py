@@ -80,7 +80,7 @@ def run_leg(
         began_s[0] if began_s else clock(),
         readings["client"],
         readings["server"],
-        program={part.role: dict(part.engine.about(agents[part.role])) for part in reversed(parts)},
+        program={part.role: dict(part.engine.about(agents[part.role], part)) for part in reversed(parts)},
         processes={role: agent.processes for role, agent in agents.items() if agent.processes is not None},
         error=str(error) if error else None,
     )
