@@ -27,6 +27,7 @@ def test_feeds_input_and_keeps_the_exit_code() -> None:
     assert done.returncode != 0
     assert "No such file" in done.complaint
     assert LocalTransport().run(["false"], 10).complaint == "exit code 1"
+    assert LocalTransport().run(["sh", "-c", "kill -9 $$"], 10).complaint == "signal 9"
     for marked in ("Error: no such file\ndelete table ip x\n             ^^", "Error: no such file"):
         assert Completed((), 1, "", f"{marked}\n").complaint == "Error: no such file"
 

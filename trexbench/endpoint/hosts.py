@@ -81,7 +81,8 @@ class HostProgram(ABC):
                 self._take(line)
             if self.running.ended and not self.ended:
                 end = self.running.finish()
-                self.fail(f"python3 ended there ({end.complaint})", "see whether python3 3.7 or later runs there")
+                remedy = "see whether python3 3.7 or later runs there, and what ended it"
+                self.fail(f"python3 ended there ({end.complaint})", remedy)
         except BenchError as error:
             self.fail(str(error))
 

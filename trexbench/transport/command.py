@@ -40,11 +40,12 @@ class Completed:
 
     @property
     def complaint(self) -> str:
-        """Last line of its output, or its exit code, for messages about its failure."""
+        """Last line of its output, else its exit code or the signal that ended it, for messages about its failure."""
         output = self.stderr.strip() or self.stdout.strip()
         # nft quotes the rule below a message, and marks the place
         lines = re.sub(r"\n.*\n[\s^~]*\^[\s^~]*$", "", output).splitlines()
-        return lines[-1].strip() if lines else f"exit code {self.returncode}"
+        code = self.returncode
+        return lines[-1].strip() if lines else f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
 def environment() -> dict[str, str]:
