@@ -26,9 +26,10 @@ from trexbench.core.tcp.wan import Wan, parse_wan
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets_packets import search_sheet
 from trexbench.report.page.sheets_tcp import tunnel_sheet
+from trexbench.report.sheet import to_markdown
 from trexbench.report.tcp.picture import compose_bdp, draw_tcp
 from trexbench.report.tcp.table import PublishedCell, format_table
-from trexbench.report.tcp.text import bdp_lines, format_tcp
+from trexbench.report.tcp.text import bdp_lines, format_tcp, sheets_of_run
 
 
 def test_a_wans_rows_are_those_of_the_terminal_with_their_verdicts() -> None:
@@ -180,6 +181,9 @@ def test_the_table_of_a_run() -> None:
         assert words in text, text
     (row,) = (line for line in text.splitlines() if line.startswith("1.60 MB  "))
     assert " ".join(row.split()) == "1.60 MB 800 kB 800 kB 3.00 MB 320.0 window >= 300.0 0.0 0.94 0 window"
+    ways, bdp, *_ = sheets_of_run(run(*PAIR))
+    assert f"\n{ways.caption}\nWay  " in format_tcp(run(*PAIR)) and "Mbit/s" in ways.caption
+    assert "| 1.60 MB | 800 kB | 800 kB | 3.00 MB | 320.0 | window |" in to_markdown(bdp)
     scaled = format_tcp(run(*PAIR, setup=TcpEnvironment(wan=LONG, wan_asked=ASKED, wan_by="the cable")))
     assert "scaled  20.0 ms, 10.00 Gbit/s was requested: rate and buffers are 10.0 % of that" in scaled
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ...core.tcp.bdp import BdpRow, find_product, find_rows, tells_bdp
@@ -15,7 +16,7 @@ from ...core.tcp.wan import format_size
 from ...core.units import format_bits, format_length, format_scaled, format_share, format_time
 from ..clean import clean
 from ..room import wrapped
-from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_count, of_time
+from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_count, of_time, row_of
 from ..words import NONE, banners_of, format_bound, format_count, or_dash, starred, text_of
 
 WAYS = (
@@ -39,14 +40,22 @@ _FOR = "for each second of CPU that the endpoints' programs and the tunnel's too
 
 
 def sheets_of_run(result: TcpResult) -> Iterator[Sheet]:
-    """Yield the run's tables that have a row: of its ways, pings and CPUs."""
+    """Yield the run's tables that have a row: of its ways, buffers, pings and CPUs."""
     cpus = (row for flow in result.flows for row in _cpu_rows(flow, result.setup))
     sheets = (
-        make_sheet(WAYS, map(way_items, result.flows), "ways", "Ways"),
+        make_sheet(WAYS, map(way_items, result.flows), "ways", "Ways, in Mbit/s"),
+        _bdp_sheet(find_rows(result) if tells_bdp(result) else ()),
         make_sheet(PINGS, map(ping_items, result.ping_results), "pings", "Pings"),
         make_sheet(_CPUS, cpus, "cpus", "CPU time"),
     )
     return (sheet for sheet in sheets if sheet.lines)
+
+
+def _bdp_sheet(rows: Sequence[BdpRow]) -> Sheet:
+    lines = [row_of((*bdp_items(row), row.limit.value), block=clean(row.name)) for row in rows]
+    names = [*dict.fromkeys(line.block for line in lines)]
+    lines.sort(key=lambda line: names.index(line.block))
+    return make_sheet(f"{BDP}; ::Limit", lines, "bdp", "Buffers and bandwidth-delay product, in Mbit/s", "Legs")
 
 
 def format_tcp(result: TcpResult, room: int | None = None) -> str:
@@ -54,7 +63,7 @@ def format_tcp(result: TcpResult, room: int | None = None) -> str:
     lines = [*wrapped(_head_lines(result), room)]
     lines += ["", *bdp_lines(result, room)] if tells_bdp(result) else []
     for sheet in sheets_of_run(result):
-        lines += ["", *format_sheet(sheet, room)]
+        lines += [] if sheet.blocks else ["", sheet.caption, *format_sheet(sheet, room)]
     return _printable([*lines, *wrapped([*_lines_below(result)], room)])
 
 
@@ -206,15 +215,13 @@ def bdp_lines(result: TcpResult, room: int | None = None) -> Iterator[str]:
     """Yield the bandwidth-delay product, the hosts' buffers, a row for each kind of leg, and each one's verdict."""
     rows = find_rows(result)
     yield from wrapped([*_path_lines(result, rows), *map(clean, dict.fromkeys(_buffer_lines(result)))], room)
-    groups: dict[str, list[BdpRow]] = {}
-    for row in rows:
-        groups.setdefault(row.name, []).append(row)
-    for name, some in groups.items():
-        sheet = make_sheet(f"{BDP}; ::Limit", ((*bdp_items(row), row.limit.value) for row in some))
-        yield from ("", f"{clean(name)}, in Mbit/s", *format_sheet(sheet, room))
+    sheet = _bdp_sheet(rows)
+    for name, lines in sheet.parts:
+        yield from ("", f"{name}, in Mbit/s", *format_sheet(replace(sheet, lines=tuple(lines)), room))
     yield ""
-    for name, some in groups.items():
-        which = f"{name}, " if len(groups) > 1 else ""
+    for name, _ in sheet.parts:
+        which = f"{name}, " if len(sheet.parts) > 1 else ""
+        some = (row for row in rows if clean(row.name) == name)
         yield from wrapped([clean(f"{which}{_buffers(row)}: {row.words}") for row in some], room)
 
 
