@@ -264,7 +264,7 @@ def test_a_kernel_without_the_device_is_told(tmp_path: Path, monkeypatch: pytest
         end.wait_up(20)
     device = {"ipsec": "xfrm"}.get(kind, kind)
     assert f"tunnel: the kernel has no device of type {device} (Unknown device type.)" in str(raised.value)
-    assert f"modprobe {device}" in str(raised.value) and "key" not in json.dumps(str(raised.value))
+    assert f"modprobe rtnl-link-{device}," in str(raised.value) and "key" not in json.dumps(str(raised.value))
 
 
 def test_every_kind_is_one_that_can_be_made() -> None:
