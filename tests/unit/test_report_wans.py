@@ -183,6 +183,7 @@ def test_the_table_of_a_run() -> None:
     assert " ".join(row.split()) == "1.60 MB 800 kB 800 kB 3.00 MB 320.0 window >= 300.0 0.0 0.94 0 window"
     ways, bdp, *_ = sheets_of_run(run(*PAIR))
     assert f"\n{ways.caption}\nWay  " in format_tcp(run(*PAIR)) and "Mbit/s" in ways.caption
+    assert "\nIPv4, idle " in format_tcp(run(*PAIR)), "no leg's buffers were set yet"
     assert "| 1.60 MB | 800 kB | 800 kB | 3.00 MB | 320.0 | window |" in to_markdown(bdp)
     scaled = format_tcp(run(*PAIR, setup=TcpEnvironment(wan=LONG, wan_asked=ASKED, wan_by="the cable")))
     assert "scaled  20.0 ms, 10.00 Gbit/s was requested: rate and buffers are 10.0 % of that" in scaled

@@ -195,7 +195,7 @@ def test_the_summary_tells_tunnel_core_and_run_delay() -> None:
     assert "stress, process 7, elsewhere 20.0 % 0.000 % 20.0 % - 0.000 % -" in lines
     assert any("process 6 0.200 %" in one for one in lines) and not any("\x1b" in one for one in lines)
     assert not any("iperf3" in one for one in lines)
-    assert any(one.startswith("CPU forward IPv4: ") and "for each second of CPU" in one for one in lines)
+    assert any(one.startswith("CPU forward IPv4: ") and "for each CPU second" in one for one in lines)
 
 
 def test_the_document_keeps_it_and_an_older_one_has_none() -> None:

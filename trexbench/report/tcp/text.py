@@ -36,7 +36,7 @@ _PROCESSES, _PROCESS = 3, 0.01
 """Most processes reported of a host, and the busy share that each needs."""
 _ALWAYS, _OFTEN = ("tunnel", "pppoe"), ("napi", "ksoftirqd")
 """Roles whose processes are reported however idle; and those reported in addition to the busiest."""
-_FOR = "for each second of CPU that the endpoints' programs and the tunnel's took"
+_FOR = "for each CPU second of the programs that carry it"
 
 
 def sheets_of_run(result: TcpResult) -> Iterator[Sheet]:
@@ -141,7 +141,7 @@ def way_items(flow: FlowResult) -> Iterator[Item | str]:
 def ping_items(ping: PingResult) -> Iterator[Item | str]:
     """Yield the items of PINGS."""
     statistics = ping.statistics
-    yield f"{ping.leg}, {'loaded' if ping.loaded else 'idle'}"
+    yield f"{ping.leg}, loaded" if ping.loaded else f"IPv{ping.leg.version}, idle"
     yield from map(of_time, (statistics.min_s, statistics.avg_s, statistics.max_s, statistics.mdev_s))
     yield figure(statistics.loss, format_share)
 
