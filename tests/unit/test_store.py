@@ -411,7 +411,7 @@ DEEP = "[" * 200_000 + "]" * 200_000
         ('{"a":' * 200_000, "nested too deeply"),
         (json.dumps(DOCUMENT)[:-500], "not JSON"),
         (json.dumps(DOCUMENT).replace('"host": {', f'"host": {{"deep": {DEEP}, '), "too deeply"),
-        (changed("schema", value="other"), "not a run document"),
+        (changed("schema", value="other"), "trexbench/tcp; `trexbench results import` takes"),
         (changed("version", value=4), "upgrade trexbench"),
         (changed("version", value="1"), "of version '1', this trexbench reads up to 3"),
         (changed("dut", value=[]), "wrong kind"),

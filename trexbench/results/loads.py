@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import result as packets
+from ..core.errors import StoreError
 from ..core.history.rows import RunRow, row_of, rows_of_tcp
 from ..core.run import Run
 from ..core.tcp import result as tcp
@@ -43,12 +44,12 @@ def load_of(run: Run) -> Load:
 
 
 def read_run(document: Any) -> Run:
-    """Make the run of a document of any load, unchecked; StoreError as in Load.read.
-
-    A document of no known load is read as a run of packets, whose reader says what is wrong.
-    """
+    """Make the run of a document of any load, unchecked; StoreError as in Load.read, and for one of no known load."""
     schema = document.get("schema") if isinstance(document, Mapping) else None
-    return LOADS[schema if isinstance(schema, str) and schema in LOADS else packets.SCHEMA].read(document)
+    if not isinstance(schema, str) or schema not in LOADS:
+        remedy = f"its schema is none of {', '.join(LOADS)}; `trexbench results import` takes others' files"
+        raise StoreError("not a run document", remedy)
+    return LOADS[schema].read(document)
 
 
 def figures_of(run: Run) -> dict[str, Any]:
