@@ -12,6 +12,7 @@ from tools import ROOT
 
 from trexbench.config.lookup import read_suite
 from trexbench.config.suite import AS_IT_IS
+from trexbench.fleet.guard import LeaseGuard
 from trexbench.fleet.task import CellOrder, digest_of
 from trexbench.results.document import encode
 from trexbench.session.keep import Measured, Output
@@ -33,7 +34,7 @@ def make_order(
 
 
 @dataclass
-class Noted:
+class Noted(LeaseGuard):
     """A guard that ends nobody, and notes when it is to."""
 
     asked: list[float | None] = field(default_factory=list)

@@ -18,7 +18,7 @@ from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.fleet.guard import LeaseGuard
 from trexbench.fleet.leases import Lease, LeaseFolder, leased
 from trexbench.fleet.sign import SIGN, sign_at, sign_words
-from trexbench.fleet.switches import PORTS, PortTaker, _set, _Stray, _Unmarked, joined_ports, journal_of
+from trexbench.fleet.switches import PORTS, PortTaker, _set, joined_ports
 from trexbench.transport import Completed, Transport, open_transport
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,10 +101,6 @@ def test_a_tester_that_came_back_undoes_its_ports_before_it_uses_them_elsewhere(
     die(fleet, "t1", tmp_path)
     with joined(fleet, "t1", tmp_path, "netgate-linux"):
         assert vlans_of(tmp_path / "table") == {"p5": 101, "p6": 102, "p1": 103, "p7": 103, "p2": 104, "p8": 104}
-        (switch,) = fleet.switches
-        stray = _Stray(journal_of(switch, "t1", tmp_path / ".fleet"), frozenset({"VLAN 101"}))
-        with pytest.raises(_Unmarked):
-            stray.sleep(60.0)
 
 
 def test_a_port_that_refuses_fails_the_cell_and_the_others_are_undone(fleet: Fleet, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from ..core.errors import DutError
 from ..core.tcp.iperf3 import Told
 from ..core.tcp.plan import HostReading, Leg, TcpPlan, Way
 from ..core.tcp.wan import LONGEST_S
-from .hosts import Agent, EndpointHost, told_by
+from .hosts import Agent, EndpointHost
 
 READY_S = 15.0
 """Time for a server to listen, and then for its client to connect."""
@@ -55,11 +55,8 @@ class LegPart:
 class Embedded:
     """The embedded endpoint."""
 
-    name = "embedded"
-    takes_token = True
-    """True if its client sends the cookie that it is given."""
-    reports_late = False
-    """True if only its end shows what its connections carried."""
+    is_genuine = False
+    """True of the genuine iperf3: its client sends a cookie of its own, and only its end shows what it carried."""
 
     def options(self, part: LegPart) -> Mapping[str, Any]:
         """Options for the host's agent."""
@@ -96,8 +93,7 @@ class Iperf3:
 
     program: str = "iperf3"
     """Name or path on the host."""
-    name = "iperf3"
-    takes_token, reports_late = False, True
+    is_genuine = True
 
     def options(self, part: LegPart) -> Mapping[str, Any]:
         plan, serves = part.plan, part.role == "server"
@@ -122,9 +118,9 @@ class Iperf3:
         }
 
     def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
-        if agent.output is None:
+        report = agent.told
+        if agent.output is None or report is None:
             return tuple(agent.readings)
-        report = told_by(agent.output)
         readings = with_streams(report, agent.readings, float(agent.output.get("at_s", 0.0)))
         if report.error:
             agent.readings = list(readings)
@@ -132,7 +128,7 @@ class Iperf3:
         return readings
 
     def about(self, agent: Agent, part: LegPart) -> Mapping[str, str]:
-        told = told_by(agent.output).about if agent.output is not None else {}
+        told = agent.told.about if agent.told is not None else {}
         # A client's knows both ends', a server's only its own.
         side = "receiver" if part.role == "client" and part.leg.way is Way.REVERSE else "sender"
         used = told.get(f"{side}_congestion", told.get("receiver_congestion"))

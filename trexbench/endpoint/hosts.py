@@ -152,14 +152,15 @@ class Agent(HostProgram):
         self.facts: dict[str, str] = {}
         """Facts about the host, and what was used there."""
         self.output: Mapping[str, Any] | None = None
-        """Output of the program that it ran, such as the genuine iperf3."""
+        """Output of the program that it ran, such as the genuine iperf3; told: the same as iperf3's."""
+        self.told: Told | None = None
         self.processes: Processes | None = None
         self.ready = False
 
     @property
     def failed(self) -> bool:
         """True if it ended early, or its iperf3 reports an error (with -J its exit code is 0 all the same)."""
-        return self.error is not None or (self.output is not None and bool(told_by(self.output).error))
+        return self.error is not None or (self.told is not None and bool(self.told.error))
 
     def hear(self) -> list[HostReading]:
         """Wait for the agent's next reports, take them in and return the readings among them."""
@@ -177,6 +178,7 @@ class Agent(HostProgram):
             self.processes = msgspec.convert(value, Processes)
         elif what == "output":
             self.output = msgspec.convert(value, dict[str, Any])
+            self.told = told_by(self.output)
         elif what == "ready":
             self.ready = True
 

@@ -65,7 +65,7 @@ def run_leg(
             both = [agents["client"], agents["server"]]
             error = _listen(both, parts[0].limit_s, noted, parts[0].flow_limit_s)
         except (Interrupted, KeyboardInterrupt):
-            if of_client.reports_late:
+            if of_client.is_genuine:
                 _end_early(parts, agents, seen)
             raise
     readings, failure = _read_ends(parts, agents)
@@ -94,7 +94,7 @@ def _parts(
         if leg.version not in host.addresses:
             raise ConfigError(f"{host.place} has no IPv{leg.version} address", "name one in the DUT's config")
     ours, theirs = (host.addresses[leg.version] for host, _ in (client, server))
-    token = secrets.token_hex(18) if client[1].takes_token and server[1].takes_token else None
+    token = None if client[1].is_genuine or server[1].is_genuine else secrets.token_hex(18)
     return (
         LegPart(server[1], plan, leg, "server", server[0], theirs, ours, port, token),
         LegPart(client[1], plan, leg, "client", client[0], ours, theirs, port, token),

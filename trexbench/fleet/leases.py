@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from ..core.errors import StoreError, TesterBusy
 from ..core.fleet.lease import RENEW_SHARE, Holding, LeaseRecord, Sight
 from ..results.shared import shared_files
-from .guard import now
+from .guard import LeaseGuard, now
 
 KEPT = 64
 """Number of a DUT's records that stay; older ones are removed when it is leased."""
@@ -23,6 +22,8 @@ WAIT_S = 10.0
 """Maximum wait for the store: a record that it writes later is used by nobody."""
 PATIENCE = 4.0
 """Maximum wait for a DUT that another goes on using, in lengths of the longer lease; also for a store that fails."""
+LEFT_BEHIND = 1.5
+"""The same for what a dead tester seems to have left behind: its lease ends after one."""
 
 
 class DutLeased(TesterBusy):
@@ -31,12 +32,6 @@ class DutLeased(TesterBusy):
 
 class DamagedRecord(StoreError):
     """A lease's record that cannot be read, however often it is asked for."""
-
-
-class KillAt(Protocol):
-    """Guard that kills this process at the earliest of its leases' times; see guard.LeaseGuard."""
-
-    def kill_at(self, when_s: float | None, lease: object) -> None: ...
 
 
 class LeaseFolder:
@@ -87,7 +82,7 @@ class Lease:
 
     While it is true this lease is not given back either: whoever takes the DUT next has to know.
     """
-    guard: KillAt
+    guard: LeaseGuard
     _ended: threading.Event = field(default_factory=threading.Event)
     _lost: bool = False
 
@@ -131,7 +126,7 @@ def leased(
     folder: LeaseFolder,
     holder: str,
     length_s: float,
-    guard: KillAt,
+    guard: LeaseGuard,
     sleep: Callable[[float], None] = time.sleep,
     cell: str = "",
     patience: float = PATIENCE,

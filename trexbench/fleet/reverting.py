@@ -19,10 +19,7 @@ from ..session.dut import connect_target
 from ..session.options import Target
 from ..session.tcp.hosts import revert_endpoints
 from .guard import LeaseGuard
-from .leases import LeaseFolder, leased
-
-PATIENCE = 1.5
-"""Maximum wait for a DUT, in lengths of its lease: one that a dead tester left behind ends after one."""
+from .leases import LEFT_BEHIND, LeaseFolder, leased
 
 
 def revert_changes(request: Any) -> None:
@@ -47,9 +44,11 @@ def lease_to_revert(below: Path, dut: str, say: Callable[[str], None]) -> Iterat
     latest = folder.latest()
     length_s = (latest.length_s if latest is not None else 0.0) or Fleet.lease_s
     if latest is not None and latest.length_s:
-        say(f"waits up to {PATIENCE * length_s:g} s for the lease of {dut}, which {latest.holder} has or left behind")
+        say(
+            f"waits up to {LEFT_BEHIND * length_s:g} s for the lease of {dut}, which {latest.holder} has or left behind"
+        )
     holder = f"revert-{secrets.token_hex(4)}"
-    with leased(folder, holder, length_s, LeaseGuard(), cell="revert", patience=PATIENCE) as lease:
+    with leased(folder, holder, length_s, LeaseGuard(), cell="revert", patience=LEFT_BEHIND) as lease:
         yield
         lease.abandoned = False
 

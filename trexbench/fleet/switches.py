@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ from ..dut.settings import Change, Command
 from ..session.dut import reached
 from ..transport import Transport
 from ..transport.words import shown
-from .leases import KillAt, Lease, LeaseFolder, leased
+from .guard import LeaseGuard
+from .leases import LEFT_BEHIND, PATIENCE, Lease, LeaseFolder, leased
 
 PORTS = "ports"
 """Folder of the leases of testers' switch ports, each under the tester's name."""
@@ -39,17 +39,12 @@ class PortTaker:
     token: str
     lease_s: float
     below: Path
-    guard: KillAt
+    guard: LeaseGuard
 
-    def leasing(self, tester: str, stray: _Stray | None = None) -> AbstractContextManager[Lease]:
-        """Lease a tester's ports. stray: the settings it left, if they are leased only to undo those."""
-        sleep = time.sleep if stray is None else stray.sleep
+    def leasing(self, tester: str, patience: float = PATIENCE) -> AbstractContextManager[Lease]:
+        """Lease a tester's ports."""
         folder = LeaseFolder(self.below / PORTS, tester)
-        return leased(folder, f"{self.tester}-{self.token}", self.lease_s, self.guard, sleep)
-
-
-class _Unmarked(Exception):
-    """A dead tester's settings were undone while its lease was waited for."""
+        return leased(folder, f"{self.tester}-{self.token}", self.lease_s, self.guard, patience=patience)
 
 
 @contextlib.contextmanager
@@ -151,31 +146,17 @@ def _leave(there: Mapping[FleetSwitch, Transport], owners: Sequence[str], taker:
                 print(f"tester {taker.tester}: {error}", file=sys.stderr, flush=True)
 
 
-@dataclass(frozen=True)
-class _Stray:
-    """Ports of another tester in VLANs of a DUT that this one has leased: the other one died there."""
-
-    journal: FileJournal
-    vlans: frozenset[str]
-
-    @property
-    def is_there(self) -> bool:
-        return any(entry.change.wanted in self.vlans for entry in self.journal.entries())
-
-    def sleep(self, wait_s: float) -> None:
-        """Wait for its lease; _Unmarked if it has come back and undone them itself."""
-        if not self.is_there:
-            raise _Unmarked
-        time.sleep(wait_s)
-
-
 def _undo_strays(
     fleet: Fleet, switch: FleetSwitch, transport: Transport, taker: PortTaker, joins: Sequence[Join]
 ) -> None:
-    vlans = frozenset(_vlan_words(join) for join in joins if join.switch == switch)
+    """Undo other testers' ports in VLANs of the DUT that this one has leased: they died there.
+
+    DutLeased for one that has come back: by the next try it has undone them itself.
+    """
+    vlans = {_vlan_words(join) for join in joins if join.switch == switch}
     for other in fleet.testers:
-        stray = _Stray(journal_of(switch, other.name, taker.below), vlans)
-        if other.name != taker.tester and stray.is_there:
-            with contextlib.suppress(_Unmarked), taker.leasing(other.name, stray) as lease:
+        entries = journal_of(switch, other.name, taker.below).entries()
+        if other.name != taker.tester and any(entry.change.wanted in vlans for entry in entries):
+            with taker.leasing(other.name, LEFT_BEHIND) as lease:
                 _undo(switch, transport, other.name, taker.below)
                 lease.abandoned = False

@@ -65,43 +65,35 @@ def listens(port: int) -> bool:
 
 
 def program(options: Options) -> None:
-    """Run options["argv"] (none: nothing) and report a reading at each interval until it ends."""
-    argv, child, serves = options.get("argv"), None, bool(options.get("serves"))
-    if argv and serves and listens(options["port"]):
+    """Run options["argv"] and report a reading at each interval until it ends."""
+    argv, serves = options["argv"], bool(options.get("serves"))
+    if serves and listens(options["port"]):
         raise port_in_use(options["port"])
     out, errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
-    if argv:
-        try:
-            child = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGKILL),
-            )
-        except OSError as error:
-            remedy = "install it, or use the embedded engine" if "port" in options else "install it"
-            raise ProgramFailure(f"{argv[0]} cannot be started ({error.strerror})", remedy) from None
-        CHILDREN.append(child)
-        while serves and child.poll() is None and not listens(options["port"]):
-            time.sleep(0.02)
-    if child is None or child.poll() is None:
+    try:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=errors,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGKILL),
+        )
+    except OSError as error:
+        remedy = "install it, or use the embedded engine" if "port" in options else "install it"
+        raise ProgramFailure(f"{argv[0]} cannot be started ({error.strerror})", remedy) from None
+    CHILDREN.append(child)
+    while serves and child.poll() is None and not listens(options["port"]):
+        time.sleep(0.02)
+    if child.poll() is None:
         say("ready", {})
-    own = child.pid if child is not None else os.getpid()
-    began, number, processes = time.monotonic(), 0, ProcessWatch(own)
-    while child is None or child.poll() is None:
-        say("reading", reading([], own, BEGAN))
+    began, number, processes = time.monotonic(), 0, ProcessWatch(child.pid)
+    while child.poll() is None:
+        say("reading", reading([], child.pid, BEGAN))
         processes.note()
         number += 1
-        left_s = began + number * options["interval_s"] - time.monotonic()
-        try:
-            if child is not None:
-                child.wait(max(0.0, left_s))
-            else:
-                time.sleep(max(0.0, left_s))
-        except subprocess.TimeoutExpired:
-            continue
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(max(0.0, began + number * options["interval_s"] - time.monotonic()))
     CHILDREN.clear()
     processes.say()
     at_s = time.monotonic() - BEGAN
