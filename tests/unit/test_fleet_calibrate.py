@@ -14,42 +14,21 @@ from nights import make_row
 from trexbench.config.suite import AS_IT_IS
 from trexbench.core.errors import BenchError
 from trexbench.core.history.cell import Cell
-from trexbench.core.history.rows import RunRow
 from trexbench.core.history.testers import find_ratios
-from trexbench.fleet.calibrate import AGAIN, RESUMED_S, FleetComparison, _remove_old
+from trexbench.fleet.calibrate import RESUMED_S, FleetComparison, _remove_old
 from trexbench.fleet.leases import DutLeased
-from trexbench.fleet.task import CellOrder
+from trexbench.fleet.schedule import FleetNight
+from trexbench.fleet.task import NO_FLEET, CellOrder
 from trexbench.lock import locked
 from trexbench.session.options import Setup
 
 
 def comparison(said: list[str], warned: list[str]) -> FleetComparison:
-    """A comparison of six rounds, of which four are needed."""
+    """A comparison of six rounds."""
     options: Any = SimpleNamespace(say=said.append, output=SimpleNamespace(warn=warned.append))
-    night: Any = SimpleNamespace(work=None)
-    found = FleetComparison(night, (), options, 6, 4)
+    found = FleetComparison(FleetNight("lab", NO_FLEET), (), options, 6)
     found._results, found._runs = Path("results"), []
     return found
-
-
-@pytest.mark.parametrize("whole", [3, 4])
-def test_rounds_before_a_fault_count_if_they_are_enough(whole: int) -> None:
-    warned, rounds = list[str](), [{"t1": [make_row(at)]} for at in range(whole)]
-    found = comparison([], warned)
-
-    def measure(*_: object) -> dict[str, list[RunRow]]:
-        if not rounds:
-            raise BenchError("tester t2 was lost", AGAIN)
-        return rounds.pop(0)
-
-    found._measure_round = measure  # type: ignore[method-assign]
-    orders: Any = range(6)
-    if whole < 4:
-        with pytest.raises(BenchError, match="t2 was lost"):
-            found._measure(None, orders, {})  # type: ignore[arg-type]
-    else:
-        assert len(found._measure(None, orders, {})) == 4  # type: ignore[arg-type]
-        assert len(warned) == 1 and "the 4 rounds before it are compared" in warned[0]
 
 
 def test_a_dut_that_another_has_is_waited_for() -> None:

@@ -117,7 +117,7 @@ def calibrate_(
     _, jobs = read_jobs(name, setup, only, instead)
     check_twins(jobs)
     options = NightOptions(results, setup, Output(results=results, warn=warn), say_unless(quiet), instead=instead)
-    comparison = FleetComparison(by_fleet(name, fleet, options, insecure), jobs, options, rounds, LEAST_ROUNDS)
+    comparison = FleetComparison(by_fleet(name, fleet, options, insecure), jobs, options, rounds)
     ratios = comparison.run()
     rows = (
         (

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.errors import BenchError, ConfigError, FleetError, NoAnswer
+from ..core.errors import ConfigError, FleetError, NoAnswer
 from ..core.history.rows import METRICS, RunRow
 from ..core.history.testers import FigureRatio, find_ratios
 from ..core.units import format_share
@@ -24,7 +24,7 @@ from ..results.store import load_rows, make_directory, safe_name
 from ..session.process import signals_as_exceptions
 from ..suite.jobs import Job
 from ..suite.night import NightOptions
-from .cluster import as_one_line, needs_of, testers_there
+from .cluster import as_one_line, testers_there
 from .compared import ComparedTesters
 from .leases import DutLeased
 from .schedule import LEASED_S, LOOK_EVERY_S, MISSING_LEASES, START_S, FleetNight, outcome_of
@@ -33,7 +33,7 @@ from .task import CellOrder
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-AGAIN = "the same command goes on"
+AGAIN = "the same command goes on, with fewer --rounds from those that are measured"
 KEPT = "calibrations"
 """Folder of the runs' documents below ``results/.fleet``: they are in no history."""
 RESUMED_S = 24 * 3600.0
@@ -48,15 +48,14 @@ class FleetComparison:
     jobs: Sequence[Job]
     options: NightOptions
     rounds: int
-    least: int = 2
-    """If a later round fails, this many are enough."""
 
     def run(self) -> list[FigureRatio]:
         """Measure, and store the ratios; ConfigError if no two testers reach a DUT, BenchError if one fails."""
         reach = self.night.fleet.reach(job.cell.dut for job in self.jobs)
         able = {job.cell.dut: [name for name, duts in reach.items() if job.cell.dut in duts] for job in self.jobs}
         self._check(able)
-        common, self._numbers = self.night.common_order(self.options, self.options.night, "")
+        common, every = self.night.common_order(self.options, self.options.night, "")
+        self._numbers = {str(job.cell): number for number, job in enumerate(every)}
         # by this name the same command finds what it has measured on this day or the last
         asked = {**asdict(common), "date": "", "wiring": self.night.fleet.digest}
         name = f"testers-{sha256(repr(sorted(asked.items())).encode()).hexdigest()[:12]}"
@@ -80,31 +79,18 @@ class FleetComparison:
                 there = self._await_testers(client, orders[0], {name for names in able.values() for name in names})
                 able = {dut: [name for name in names if name in there] for dut, names in able.items()}
                 self._check(able)
-                rounds = self._measure(client, orders, able)
+                rounds = [self._measure_round(client, order, able) for order in orders]
         finally:
             for folder in folders:
                 shutil.rmtree(folder, ignore_errors=True)
-        ratios = [ratio for dut, names in able.items() for ratio in find_ratios(_of_dut(rounds, dut), names[0], date)]
+        ratios = [
+            ratio for dut, names in able.items() for ratio in find_ratios(rounds, names[0], date) if ratio.dut == dut
+        ]
         self._judge(ratios, rounds[0])
         keep_ratios(self._results, ratios)
         for folder in self._runs:
             shutil.rmtree(folder, ignore_errors=True)
         return ratios
-
-    def _measure(
-        self, client: Client, orders: Sequence[CellOrder], able: dict[str, list[str]]
-    ) -> list[dict[str, list[RunRow]]]:
-        """Measure all rounds, or as many as succeed; a failure before the least number of them is raised."""
-        rounds = list[dict[str, list[RunRow]]]()
-        for order in orders:
-            try:
-                rounds.append(self._measure_round(client, order, able))
-            except BenchError as error:
-                if len(rounds) < self.least:
-                    raise
-                self.options.output.warn(f"{error}; the {len(rounds)} rounds before it are compared")
-                break
-        return rounds
 
     def _judge(self, ratios: Sequence[FigureRatio], rows_of: Mapping[str, Sequence[RunRow]]) -> None:
         """Warn of ratios that join no history or hide changes; NoAnswer if all are useless. rows_of: a round."""
@@ -163,15 +149,7 @@ class FleetComparison:
         self.options.say(f"{order.night.rpartition('-')[2]} of {self.rounds} by {tester}: {order.cell}{known}")
         ends_s = time.monotonic() + LEASED_S
         for number in itertools.count():
-            future = client.submit(
-                self.night.work,
-                order,
-                key=f"{order.place}/{number}",
-                workers=[tester],
-                resources=needs_of(dut),
-                retries=1,
-                pure=False,
-            )
+            future = self.night.submit(client, order, f"{order.place}/{number}", tester, dut)
             self._await(client, future, tester)
             try:
                 outcome = outcome_of(future, AGAIN)
@@ -210,7 +188,3 @@ def _remove_old(kept: Path) -> None:
             begun_s = min(path.stat().st_mtime for path in (folder, *folder.glob("*")))
             if time.time() - begun_s > RESUMED_S and not is_held(folder.name.rpartition("-")[0]):
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _of_dut(rounds: Sequence[Mapping[str, Sequence[RunRow]]], dut: str) -> list[dict[str, list[RunRow]]]:
-    return [{name: [row for row in rows if row.cell.dut == dut] for name, rows in of.items()} for of in rounds]

@@ -25,13 +25,8 @@ LOGS = "distributed.admin.log-length", "distributed.admin.low-level-log-length"
 
 
 def resources_of(duts: Sequence[str]) -> dict[str, float]:
-    """Return the resources of a tester that reaches these DUTs."""
+    """Return the resources of a tester that reaches these DUTs, and those that a cell of one of them takes."""
     return {TESTER: 1, **{f"wired to {dut}": 1 for dut in duts}}
-
-
-def needs_of(dut: str) -> Mapping[str, float]:
-    """Return the resources that a cell of this DUT takes."""
-    return {TESTER: 1, f"wired to {dut}": 1}
 
 
 def require_dask() -> None:

@@ -31,7 +31,7 @@ from ..session.process import signals_as_exceptions, utc_now
 from ..suite.cells import nothing_measured
 from ..suite.jobs import Job
 from ..suite.night import NightOptions, read_jobs
-from .cluster import RESUME, as_one_line, needs_of, on_this_machine, require_dask
+from .cluster import RESUME, as_one_line, on_this_machine, require_dask, resources_of
 from .compared import ANSWER_S, ComparedTesters
 from .join import joined
 from .leases import DutLeased
@@ -106,11 +106,11 @@ class FleetNight:
         self._reach = self.fleet.reach(job.cell.dut for job in jobs)
         for dut in {job.cell.dut for job in jobs}:
             self._able[dut] = {name for name, duts in self._reach.items() if dut in duts}
+        common, every = self.common_order(options, writer.night.night, writer.name)
         # for the whole suite, so that nights of some of its cells have the same roster
-        _, every = read_jobs(self.suite, options.setup, (), options.instead)
         reach = self.fleet.reach(job.cell.dut for job in every)
         self._own = assign_testers([(job.cell.dut, job.expected_s) for job in every], reach)
-        common, numbers = self.common_order(options, writer.night.night, writer.name)
+        numbers = {str(job.cell): number for number, job in enumerate(every)}
         orders = list[CellOrder]()
         for job in jobs:
             cell, place = str(job.cell), place_of(writer.night.started, writer.name, job.cell)
@@ -130,8 +130,8 @@ class FleetNight:
         writer.write(replace(writer.night, finished=utc_now(), error=nothing_measured(writer.night)))
         return writer.night
 
-    def common_order(self, options: NightOptions, date: str, name: str) -> tuple[CellOrder, Mapping[str, int]]:
-        """Return an order without its cell, for a night of this date and name; and each cell's number in the suite."""
+    def common_order(self, options: NightOptions, date: str, name: str) -> tuple[CellOrder, Sequence[Job]]:
+        """Return an order without its cell, for a night of this date and name; and every job of the suite."""
         suite, every = read_jobs(self.suite, options.setup, (), options.instead)
         instead = replace(options.instead, dut=tuple(options.instead.dut), variant=tuple(options.instead.variant))
         common = CellOrder(
@@ -150,7 +150,7 @@ class FleetNight:
             fleet=self.fleet.digest[:12] if self.is_cluster else "",
             store=(address_of(options.results) or "") if self.is_cluster else "",
         )
-        return common, {str(job.cell): number for number, job in enumerate(every)}
+        return common, every
 
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
         missing_s = dict.fromkeys(self._waiting, time.monotonic())
@@ -193,12 +193,15 @@ class FleetNight:
     def _give(self, client: Client, dut: str, tester: str, orders: Sequence[CellOrder]) -> None:
         at = self._waiting[dut].popleft()
         key = f"{orders[at].suite_name}/{orders[at].night}/{orders[at].cell}/{next(self._keys)}"
-        future = client.submit(
-            self.work, orders[at], key=key, workers=[tester], resources=needs_of(dut), retries=1, pure=False
-        )
+        future = self.submit(client, orders[at], key, tester, dut)
         self._running[key] = GivenCell(future, dut, at, tester, since := utc_now(), time.monotonic())
         self._keep(at, CellState.RUNNING, Attempt(since))
         future.add_done_callback(self._ended.put)
+
+    def submit(self, client: Client, order: CellOrder, key: str, tester: str, dut: str) -> Future:
+        """Give the order to this tester."""
+        needs = resources_of([dut])
+        return client.submit(self.work, order, key=key, workers=[tester], resources=needs, retries=1, pure=False)
 
     def _take_back(self, given: GivenCell) -> None:
         del self._running[given.future.key]
