@@ -19,7 +19,9 @@ from collections.abc import Mapping, Sequence
 from _ratios import note, options, skip
 
 from trexbench.core.tcp.plan import HostReading, Leg, TcpPlan, Way
-from trexbench.endpoint import Embedded, EndpointHost, Iperf3, TcpEngine, run_leg
+from trexbench.endpoint.engines import Embedded, Iperf3, TcpEngine
+from trexbench.endpoint.hosts import EndpointHost
+from trexbench.endpoint.leg import run_leg
 from trexbench.endpoint.programs import payload
 from trexbench.transport import LocalTransport
 

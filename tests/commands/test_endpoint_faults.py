@@ -22,7 +22,7 @@ from sshd import WHY_NOT, Sshd, eventually, running_sshd
 from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.plan import HostReading, Way
-from trexbench.endpoint import Embedded, Iperf3
+from trexbench.endpoint.engines import Embedded, Iperf3
 from trexbench.transport import SshTransport
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,8 +17,7 @@ from effort import by_day
 from endpoints import payload, run
 
 from trexbench.core.tcp.plan import HostReading, Way
-from trexbench.endpoint import Embedded, Iperf3, TcpEngine
-from trexbench.endpoint.engines import LegPart
+from trexbench.endpoint.engines import Embedded, Iperf3, LegPart, TcpEngine
 from trexbench.endpoint.hosts import Agent
 
 INSTALLED = shutil.which("iperf3")

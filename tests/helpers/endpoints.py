@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from trexbench.core.tcp.plan import HostReading, Leg, LegReadings, TcpPlan, Way
-from trexbench.endpoint import EndpointHost, TcpEngine, run_leg
-from trexbench.endpoint.hosts import Agent
+from trexbench.endpoint.engines import TcpEngine
+from trexbench.endpoint.hosts import Agent, EndpointHost
+from trexbench.endpoint.leg import run_leg
 from trexbench.transport import LocalTransport, Transport
 
 LOOPBACK = {4: "127.0.0.1", 6: "::1"}

@@ -18,7 +18,8 @@ from sshd import eventually
 from wire import devices, ip, lacks_pppoe, processes, told_to, wired
 
 from trexbench.core.errors import DutError
-from trexbench.endpoint import EndpointHost, PppEnd
+from trexbench.endpoint.held import PppEnd
+from trexbench.endpoint.hosts import EndpointHost
 from trexbench.transport import NetnsTransport
 
 pytestmark = pytest.mark.skipif(bool(lacks_pppoe()), reason=lacks_pppoe())
@@ -43,14 +44,14 @@ def wire() -> Iterator[None]:
 @contextmanager
 def server(**options: Any) -> Iterator[PppEnd]:
     told = {**USER, "own": OWN, "peer": PEER, **options}
-    with PppEnd("server", NetnsTransport(NAMES["server"]), "server", told) as end:
+    with PppEnd("server", NetnsTransport(NAMES["server"]), {"role": "server", **told}) as end:
         end.wait_listening(60)
         yield end
 
 
 @contextmanager
 def client(**options: Any) -> Iterator[PppEnd]:
-    with PppEnd("client", NetnsTransport(NAMES["client"]), "client", {**USER, **options}) as end:
+    with PppEnd("client", NetnsTransport(NAMES["client"]), {"role": "client", **USER, **options}) as end:
         yield end
 
 

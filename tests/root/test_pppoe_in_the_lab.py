@@ -15,7 +15,7 @@ from tools import begin, trexbench
 from wire import devices, lacks_pppoe
 
 from trexbench.core.errors import DutError
-from trexbench.endpoint import PppEnd
+from trexbench.endpoint.held import PppEnd
 from trexbench.transport import NetnsTransport
 
 pytestmark = pytest.mark.skipif(bool(lacks_pppoe()), reason=lacks_pppoe())
@@ -100,7 +100,7 @@ def test_a_router_that_dials_by_itself(tmp_path: Path, home: dict[str, str], mon
     try:
         until = time.monotonic() + 300  # an emulated processor takes a minute to begin
         while time.monotonic() < until:  # as a home router tries again
-            with PppEnd("the router", NetnsTransport(home["router"]), "client", options) as end:
+            with PppEnd("the router", NetnsTransport(home["router"]), {"role": "client", **options}) as end:
                 try:
                     end.wait_up(30)
                 except DutError:

@@ -19,7 +19,8 @@ from wire import devices, ip, processes, told_to, wired
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.plan import Way
 from trexbench.core.tcp.tunnel import KINDS, parse_tunnel
-from trexbench.endpoint import EndpointHost, TunnelEnd
+from trexbench.endpoint.held import TunnelEnd
+from trexbench.endpoint.hosts import EndpointHost
 from trexbench.session.tcp.keys import make_keys
 from trexbench.session.tcp.tunnels import CLIENT, FAR, PORT, OpenTunnel, prove_tunnel
 from trexbench.transport import NetnsTransport

@@ -24,7 +24,7 @@ from trexbench.core.tcp.wan import Wan
 from trexbench.core.typed import Status
 from trexbench.core.verdict.parts import RunWarning
 from trexbench.dut import Attestation
-from trexbench.endpoint import run_program
+from trexbench.endpoint.leg import run_program
 from trexbench.results.store import load_tcp
 from trexbench.session.keep import Output
 from trexbench.session.loop import Interrupted

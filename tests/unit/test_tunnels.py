@@ -29,7 +29,7 @@ from trexbench.core.tcp.plan import Leg, TcpEnvironment, TcpPlan, Way
 from trexbench.core.tcp.result import from_document
 from trexbench.core.tcp.tunnel import KINDS, Tunnel, parse_tunnel
 from trexbench.core.units import tcp_payload_bps
-from trexbench.endpoint import TunnelEnd
+from trexbench.endpoint.held import TunnelEnd
 from trexbench.endpoint.programs import relay
 from trexbench.report.tcp.text import format_tcp, headline
 from trexbench.session.options import Case

@@ -104,9 +104,6 @@ class PppEnd(HeldEnd):
     program, what, thing = "pppoe", "PPPoE", "PPPoE session"
     remedy = "see cables, user, secret and service, and what the other end says"
 
-    def __init__(self, name: str, transport: Transport, role: str, options: Mapping[str, Any]) -> None:
-        super().__init__(name, transport, {"role": role, **options})
-
 
 class TunnelEnd(HeldEnd):
     """End of a tunnel between two hosts; once up it reports by (the program or kernel), pid, interface and mtu."""

@@ -14,7 +14,8 @@ from ...core.protocols import Clock
 from ...core.tcp.plan import HEADER_BYTES, Counters, Leg, LegReadings, Ping, Seen, TcpEnvironment, TcpPlan
 from ...core.tcp.tunnel import CLIENT_DUT
 from ...core.verdict.parts import RunWarning
-from ...endpoint import EndpointHost, run_leg, run_program, watched_processes
+from ...endpoint.hosts import EndpointHost
+from ...endpoint.leg import run_leg, run_program, watched_processes
 from ...host.ping import ping_argv, ping_limit_s, read_ping
 from ...signals import uninterrupted
 from ..process import RunClock

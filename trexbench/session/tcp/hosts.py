@@ -16,7 +16,7 @@ from ...dut import Attestation, Change, Wanted, not_attested
 from ...dut.apply import Reverted, apply, revert, summary
 from ...dut.journal import FileJournal, journal_dir
 from ...dut.tcp_hosts import endpoint_wanted, router_wanted
-from ...endpoint import EndpointHost
+from ...endpoint.hosts import EndpointHost
 from ...lab import Lab, LabSpec, RunningLab
 from ..dut import ConnectedDut, connect_dut
 from ..wan import made_by, open_line, require_wan, wan_host_wanted

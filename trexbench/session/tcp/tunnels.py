@@ -17,7 +17,7 @@ from ...core.errors import ConfigError, DutError
 from ...core.tcp.tunnel import CLIENT_SERVER, Tunnel
 from ...dut import Change, Command
 from ...dut.apply import run
-from ...endpoint import PppEnd, TunnelEnd, lost_of
+from ...endpoint.held import PppEnd, TunnelEnd, lost_of
 from ...endpoint.programs.relay import TABLE, WIREGUARD, masquerading
 from ...host.ping import ping, ping_argv, ping_limit_s
 from ...transport import Transport, run_checked
@@ -267,14 +267,14 @@ def dialled(
         **({"ipv6": [ours[6], theirs[6]]} if six else {}),
     }
     with ExitStack() as stack:
-        serving = stack.enter_context(PppEnd("server", server, "server", serves))
+        serving = stack.enter_context(PppEnd("server", server, {"role": "server", **serves}))
         serving.wait_listening(_PPP_S)
         client = None
         if own is None:
             assert ends.server.dut is not None  # check_endpoints
             dials = {**shared, "interface": ends.server.dut.interface, "cpus": cpus["dut"][:1]}
             dials |= {"ipv6": [theirs[6], ours[6]]} if six else {}
-            client = stack.enter_context(PppEnd("the DUT", dut, "client", dials))
+            client = stack.enter_context(PppEnd("the DUT", dut, {"role": "client", **dials}))
             client.wait_up(_PPP_S)
         else:
             say(f"waiting for {config.name} to dial in as {user}")
