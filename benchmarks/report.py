@@ -27,7 +27,7 @@ from browser import Page, find_chromium, open_chromium
 from year import SUITE, make_report
 
 from trexbench.report.page.html import render
-from trexbench.review.report import load_library
+from trexbench.report.page.templates import LIBRARY, read_static
 
 ROUNDS = 5
 SIZE = 1440, 900
@@ -94,7 +94,7 @@ def main() -> int:
 def make(results: Path, path: Path, given: Options) -> float:
     """Seconds from reading the documents until the page is there."""
     report, read_s, older_s, read_cpu_s = make_report(results, given.cells, given.nights, given.samples)
-    library = load_library()
+    library = read_static(LIBRARY)
     begun, cpu = time.monotonic(), time.process_time()
     path.write_text(render(report, library), encoding="utf-8")
     made_s, cpu_s = time.monotonic() - begun, time.process_time() - cpu

@@ -30,10 +30,10 @@ from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult
 from trexbench.core.tcp.plan import Leg, TcpEnvironment, Way
 from trexbench.report.page.html import render
+from trexbench.report.page.templates import LIBRARY, read_static
 from trexbench.results.nights import NightWriter
 from trexbench.results.store import RunWriter
 from trexbench.review.find import read_index
-from trexbench.review.report import load_library
 
 LATEST = "2026-11-20"
 SLOWER = 0.88
@@ -160,7 +160,7 @@ def bounded(place: Path) -> Path:
 def year(place: Path) -> Path:
     """Forty cells and a year of nights, as benchmarks/report.py measures it."""
     path = place / "report.html"
-    path.write_text(render(make_report(place / "results", 40, 365, 120)[0], load_library()), encoding="utf-8")
+    path.write_text(render(make_report(place / "results", 40, 365, 120)[0], read_static(LIBRARY)), encoding="utf-8")
     return path
 
 

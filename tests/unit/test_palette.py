@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from trexbench.report.page.templates import read_static
+from trexbench.report.page.templates import LIBRARY, read_static
 from trexbench.report.palette import DARK, GREY, LIGHT, RED, STRIDE, find_look
-from trexbench.review.report import load_library
 
 GROUNDS = re.findall(r"--ground: (#\w{6})", read_static("page.css"))
 # Machado, Oliveira and Fernandes (2009): what is left of a colour without one kind of cone.
@@ -80,7 +79,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_library_has_its_licence_beside_it_and_the_version_that_the_documents_name() -> None:
-    head = load_library()[:400]
+    head = read_static(LIBRARY)[:400]
     version = re.search(r"plotly\.js \(basic - minified\) v(\d+\.\d+\.\d+)\n", head)
     assert version and "MIT license" in head
     assert f"plotly.js basic {version[1]}" in (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ from ..report.events import events_of_judgement, first_sentence
 from ..report.page.html import render
 from ..report.page.overlay import Older, choose_older, with_figures
 from ..report.page.report import Report
-from ..report.page.templates import read_static
+from ..report.page.templates import LIBRARY, read_static
 from ..results.document import naming
 from ..results.index import without_collection
 from ..results.nights import find_nights, find_pages, load_known, load_ratios
@@ -40,7 +40,7 @@ MOST_RUNS = 400
 @without_collection()
 def make_page(report: Report, version: str = "") -> str:
     """Render the report as HTML. version: of a page that is served and renews itself."""
-    return render(report, load_library(), version)
+    return render(report, read_static(LIBRARY), version)
 
 
 @without_collection()
@@ -111,14 +111,9 @@ def _select(
     require_choice(only, chosen, of_duts)
     kept = []
     for night in nights:
-        cells = tuple(cell for cell in night.cells if (not duts or cell.dut in duts) and is_chosen(cell.cell, only))
+        cells = tuple(one for one in night.cells if (not duts or one.cell.dut in duts) and is_chosen(one.cell, only))
         kept.append(replace(night, cells=cells, error=night.error if cells or not night.cells else None))
     return chosen, kept
-
-
-def load_library() -> str:
-    """Return the plotting library's JavaScript: plotly.js's basic bundle, which is part of the package."""
-    return read_static("plotly-basic.min.js")
 
 
 def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:

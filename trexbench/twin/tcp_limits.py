@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..config.twin import PerWay, TcpTwinSpec, TwinSpec
+from ..config.twin import TcpTwinSpec, TwinSpec
 from ..core.tcp.laws import SENDABLE, USUAL_SCALE, loss_bound, share_of_scale
 from ..core.tcp.plan import HEADER_BYTES, Leg, Way
 from ..core.tcp.tunnel import Tunnel
@@ -106,7 +106,8 @@ class TcpModel:
 
     def carried(self, leg: Leg, streams: int) -> Mapping[Way, Carried]:
         """Payload of each direction in the steady state; the directions share the router's cores."""
-        alone = {way: _least(self._path(leg, streams, way)) for way in ways_of(leg)}
+        ways = (Way.FORWARD, Way.REVERSE) if leg.way is Way.BIDIR else (leg.way,)
+        alone = {way: _least(self._path(leg, streams, way)) for way in ways}
         room_bps, found = self.cores_used(streams) / self.core_seconds(leg.version, 1 / 8), {}
         for way, own in alone.items():
             others_bps = sum(other.bps for another, other in alone.items() if another is not way)
@@ -120,22 +121,13 @@ class TcpModel:
         yield Carried(8 * streams * self.window_bytes(leg) / self.round_trip_s, WINDOW)
         yield Carried(self.line_bps * mss / (frame + _PREAMBLE_AND_GAP), LINE)
         if self.tcp.path_bps is not None:
-            yield Carried(of_way(self.tcp.path_bps, way), PATH)
+            yield Carried(self.tcp.path_bps.forward if way is Way.FORWARD else self.tcp.path_bps.reverse, PATH)
         if self.wan is not None and self.wan.rate_bps is not None:  # which counts frames without FCS
             yield Carried(self.wan.rate_bps * mss / (frame - _FCS), WAN)
         if self.wan is not None:
             lossy = loss_bound(leg.congestion or self._congestion, mss, self.round_trip_s, self.wan.loss)
             if lossy is not None:
                 yield Carried(streams * lossy[0], LOSS)
-
-
-def ways_of(leg: Leg) -> tuple[Way, ...]:
-    """Directions in which payload flows."""
-    return (Way.FORWARD, Way.REVERSE) if leg.way is Way.BIDIR else (leg.way,)
-
-
-def of_way(quantity: PerWay, way: Way) -> float:
-    return quantity.forward if way is Way.FORWARD else quantity.reverse
 
 
 def _least(limits: Iterable[Carried]) -> Carried:

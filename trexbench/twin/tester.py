@@ -199,10 +199,3 @@ class TxPort:
             return sent
         self.queue_full.add(0, total - room)
         return [(spec, frames * room / total) for spec, frames in sent]
-
-
-def received_share(limit_pps: float | None, frames: float, span_s: float) -> float:
-    """Share that a port receives of the frames that reach it in this span; the others are its errors."""
-    if limit_pps is None or frames <= limit_pps * span_s:
-        return 1.0
-    return limit_pps * span_s / frames

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from ..config.twin import TesterSpec
 from .latency import Delay, LatencyGroup
-from .tester import Tally, TxPort, received_share
+from .tester import Tally, TxPort
 
 LINGER_S = 2.0  # time after a flow's last frame for which the router is still asked for frames that it holds
 
@@ -141,7 +141,8 @@ class World:
             arrived = [(flow, count) for flow, count in gone if self.partners.get(flow.port) == number and count]
             if not arrived:
                 continue
-            share = received_share(port.rx_limit_pps, sum(count for _, count in arrived), span_s)
+            frames, limit_pps = sum(count for _, count in arrived), port.rx_limit_pps
+            share = 1.0 if limit_pps is None else min(1.0, limit_pps * span_s / frames)
             for flow, count in arrived:
                 port.received.add(flow.length, count * share)
                 if share < 1 and not port.rx_silent:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from calendar import month_name
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from .detect import FIRST_NIGHTS, LATELY, Shape
 from .finding import Finding
 from .known import is_date
 from .rows import COST
-from .series import FigureSeries, Point, median_nodes, median_of
+from .series import FigureSeries, median_nodes, median_of
 
 NODES = 3
 """The most nodes that are named; the fewest that may be called all nodes."""
@@ -38,7 +38,8 @@ def explain(series: FigureSeries, finding: Finding) -> Iterator[str]:
         return
     same = abs(now / was - 1) < COST.minimum
     if not same and (now > was) is finding.worse:
-        nodes, since_then, latest = map(_median_nodes, (before, after, points[-LATELY:]))
+        each = ([nodes for point in part if (nodes := point.nodes)] for part in (before, after, points[-LATELY:]))
+        nodes, since_then, latest = map(median_nodes, each)
         if words := part_words(nodes, since_then, now - was):
             yield f"{words} cycles/packet since {since}"
             parts, later = (find_parts(nodes, part, now - was) for part in (since_then, latest))
@@ -66,11 +67,6 @@ def part_words(was: Mapping[str, float], now: Mapping[str, float], whole: float)
             return f"all nodes {100 * share:+.0f} % each (clock, memory or build): {total:+d}"
     words, rest = ", ".join(f"{name} {cost:+d}" for name, cost in parts.items()), total - sum(parts.values())
     return words and (f"{words}, other nodes {rest:+d}: {total:+d}" if rest * whole < 0 else f"{words} of {total:+d}")
-
-
-def _median_nodes(nights: Sequence[Point]) -> Mapping[str, float]:
-    """Return each node's cycles per packet, the median of the nights that have any."""
-    return median_nodes([nodes for point in nights if (nodes := point.nodes)])
 
 
 def find_parts(was: Mapping[str, float], now: Mapping[str, float], whole: float) -> dict[str, int]:

@@ -53,8 +53,8 @@ class FigureSeries:
     cell: Cell
     metric: Metric
     points: tuple[Point, ...]
-    silent: tuple[Point, ...] = ()
-    """Nights with a bound below earlier values, which say nothing about the DUT."""
+    limited: tuple[Point, ...] = ()
+    """Nights after the last one that counts, with a bound below it, which says nothing about the DUT."""
     since: str | None = None
     """The night of the last change of conditions, which ended an earlier history."""
     changed: tuple[str, ...] = ()
@@ -65,12 +65,6 @@ class FigureSeries:
     def smallest(self) -> Smallest:
         """Smallest effect worth reporting; a run's own uncertainty already shows in the scatter of the nights."""
         return Smallest(self.metric.minimum + self.apart, self.metric.absolute)
-
-    @property
-    def limited(self) -> tuple[Point, ...]:
-        """Silent nights after the last one that counts."""
-        last = self.points[-1].night if self.points else ""
-        return tuple(point for point in self.silent if point.night > last)
 
 
 OWN_TESTER = "that of the machine"
@@ -106,12 +100,15 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
     for metric in metrics:
         points, apart = _points(nights if metric.column in present else (), metric)
         counted: list[Point] = []
-        silent: list[Point] = []
+        limited: list[Point] = []
         for point in points:  # a lower bound below the nights before it proves nothing
             level = median(before.value for before in counted[-LATELY:]) if counted and point.bound else -math.inf
-            below = point.bound and point.value < level - max(metric.minimum * abs(level), metric.absolute)
-            (silent if below else counted).append(point)
-        histories.append(FigureSeries(cell, metric, tuple(counted), tuple(silent), since, changed, apart))
+            if point.bound and point.value < level - max(metric.minimum * abs(level), metric.absolute):
+                limited.append(point)
+            else:
+                counted.append(point)
+                limited = []
+        histories.append(FigureSeries(cell, metric, tuple(counted), tuple(limited), since, changed, apart))
     return histories
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import pairwise
@@ -201,7 +201,9 @@ def measured_windows(
     pairs = enumerate(pairwise(samples), 1)
     cleared = (i for i, (a, b) in pairs if b.phase in phases and find_setback(a, b, direction))
     end = next(cleared, len(samples))
-    return _build_windows(samples[:end], direction, ((first, last) for first, last in spans if last < end), skew_s)
+    latency_s = find_latency_s(samples[:end], direction)
+    ended = (samples[first : last + 1] for first, last in spans if last < end)
+    return [build_window(direction, part, latency_s, skew_s) for part in ended]
 
 
 def find_spans(
@@ -222,13 +224,6 @@ def find_spans(
         if sample.t_s - samples[start].t_s >= enough_s and i not in stale:
             yield start, i
             start = i
-
-
-def _build_windows(
-    samples: Sequence[Sample], direction: Direction, spans: Iterable[tuple[int, int]], skew_s: float = 0.0
-) -> list[Window]:
-    latency_s = find_latency_s(samples, direction)
-    return [build_window(direction, samples[first : last + 1], latency_s, skew_s) for first, last in spans]
 
 
 def _stale(samples: Sequence[Sample], port: int) -> set[int]:
@@ -276,8 +271,10 @@ class RunWindows:
     @once
     def judged(self, direction: Direction) -> list[Window]:
         """The measured windows that count for the verdict: those after the settling ones (Plan.settling_windows)."""
+        latency_s, skew_s = self.latency_s(direction), self.skew_s(direction)
         spans = find_spans(self.plan, self.samples, direction, MEASURED_PHASES)
-        return _build_windows(self.samples, direction, spans, self.skew_s(direction))[self.plan.settling_windows :]
+        windows = [build_window(direction, self.samples[first : last + 1], latency_s, skew_s) for first, last in spans]
+        return windows[self.plan.settling_windows :]
 
     def sending(self, direction: Direction) -> list[Window]:
         """Judged windows in which something was sent; others neither show loss nor end sustained loss."""

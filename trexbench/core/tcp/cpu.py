@@ -92,10 +92,6 @@ class HostShare:
         waiting = sum(waits) if waits else None
         return ProcessShare(first.process, name, user, system, waiting, cpus, None, role, first.whose)
 
-    def bits_per_percent(self, bps: float) -> float | None:
-        """Return bit/s for each percent of one core; None if no core's time is known."""
-        return bps / (100 * self.cores_busy) if self.cores_busy > 0 else None
-
 
 def share_of_host(
     host: str, readings: Sequence[HostReading], setup: TcpEnvironment, took: tuple[ProcessShare, ...] = ()

@@ -38,7 +38,7 @@ _WORDS = {
 
 RULES: tuple[tuple[TcpLimit, Callable[[TcpEvidence], Iterable[str]]], ...] = (
     (TcpLimit.ENDPOINT_CPU, signs.of_endpoints),
-    (TcpLimit.WINDOW, signs.of_window),
+    (TcpLimit.WINDOW, lambda evidence: () if evidence.window is None else (str(evidence.window),)),
     (TcpLimit.LINK, signs.of_line),
     (TcpLimit.DUT, signs.of_dut),
     (TcpLimit.ENDPOINT_CPU, signs.of_sleepers),

@@ -221,11 +221,6 @@ def _busy_tunnels(share: HostShare) -> Iterator[str]:
             yield f"{name} took {took} of a core, and waited for one for {format_share(waiting)} of the time"
 
 
-def of_window(evidence: TcpEvidence) -> Iterator[str]:
-    if evidence.window is not None:
-        yield str(evidence.window)
-
-
 def of_line(evidence: TcpEvidence) -> Iterator[str]:
     setup, rate_bps, link_bps = evidence.setup, evidence.rate_bps, evidence.link_bps
     middle_bps = median([interval.received_bps for interval in evidence.flow.regular] or [0.0])

@@ -48,7 +48,7 @@ class Wan:
         """Bytes that may wait for the rate: as stated, else the BDP, at least SHORTEST_QUEUE_S; None without a rate."""
         if self.rate_bps is None or self.queued_bytes is not None:
             return self.queued_bytes
-        return max(round(self.rate_bps * self.delay_s / 8), round(self.rate_bps * SHORTEST_QUEUE_S / 8))
+        return round(self.rate_bps * max(self.delay_s, SHORTEST_QUEUE_S) / 8)
 
     @property
     def asked(self) -> str:

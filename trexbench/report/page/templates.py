@@ -51,6 +51,10 @@ def escape(text: object, most: int = 300) -> Markup:
     return Markup(escape_markdown(text, most))
 
 
+LIBRARY = "plotly-basic.min.js"
+"""The plotting library's file: plotly.js's basic bundle."""
+
+
 def read_static(name: str) -> str:
     """Read a file in static/."""
     return (resources.files(__package__) / "static" / name).read_text(encoding="utf-8")

@@ -152,8 +152,9 @@ def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ..
     for host, share in flow.shares.items():
         if not share.cpus and not share.threads and not processes[host]:
             continue
-        per_percent = or_dash(share.bits_per_percent(flow.carried_bps), mega)
-        busy = f"{share.cores_busy:.2f} cores" if share.cpus else NONE
+        cores_busy = share.cores_busy
+        per_percent = or_dash(flow.carried_bps / (100 * cores_busy) if cores_busy else None, mega)
+        busy = f"{cores_busy:.2f} cores" if share.cpus else NONE
         yield (f"{name_of_flow(flow)}: {host}", busy, *[NONE] * 4, per_percent)
         cores = sorted(share.cpus, key=lambda one: one.busy, reverse=True)[:_CORES]
         for core in [one for one in cores if one.busy >= _CORE] or cores[:1]:
