@@ -157,9 +157,9 @@ def openvpn(options: Options) -> Iterator[HeldTunnel]:
     config = OPENVPN.format(role="tls-server\ndh none" if options["first"] else "tls-client", **options)
     version = call(["openvpn", "--version"], may_fail=True).split()
     with child(["openvpn", "--config", "stdin"], config) as running:
-        wait_for(running, "OpenVPN", path="/sys/class/net/{name}".format(**options))
+        wait_for(running, "OpenVPN", word=b"Initialization Sequence Completed")  # it has agreed with its peer
         number = version[version.index("OpenVPN") + 1] if "OpenVPN" in version[:-1] else ""
-        yield HeldTunnel(f"OpenVPN {number}".strip(), running, b"Initialization Sequence Completed")
+        yield HeldTunnel(f"OpenVPN {number}".strip(), running)
 
 
 @contextlib.contextmanager
@@ -206,16 +206,11 @@ KINDS = {"relay": relay, "openvpn": openvpn, **dict.fromkeys(DEVICES, by_kernel)
 
 
 class HeldTunnel:
-    """Holder of a tunnel. by: its name. running: its program; None: the kernel. word: printed once it is up."""
+    """Holder of a tunnel. by: its name. running: its program; None: the kernel."""
 
-    def __init__(self, by: str, running: subprocess.Popen[bytes] | None = None, word: bytes = b"") -> None:
-        self.by, self.running, self.word = by, running, word
+    def __init__(self, by: str, running: subprocess.Popen[bytes] | None = None) -> None:
+        self.by, self.running = by, running
         self.pid = running.pid if running is not None else None
-
-    def agree(self) -> None:
-        """Wait until the program has agreed with its peer."""
-        if self.running is not None and self.word:
-            wait_for(self.running, self.by, word=self.word)
 
     def hold(self) -> None:
         """Wait for the end of stdin; ProgramFailure if the program ends before."""
@@ -290,7 +285,6 @@ def run(options: Options) -> None:
         set_up(name, mtu, options["own"], options["peer"])
         for route in options.get("routes", []):
             ip("route", "replace", route, "dev", name)
-        held.agree()
         say("up", {"by": held.by, "pid": held.pid, "interface": name, "mtu": mtu})
         held.hold()
 
