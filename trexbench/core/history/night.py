@@ -58,6 +58,10 @@ class CellRecord:
         return str(self.cell)
 
     @property
+    def known_by(self) -> str:
+        return self.cell.known_by
+
+    @property
     def path(self) -> str | None:
         """The document of the last attempt, which counts."""
         return self.attempts[-1].path if self.attempts else None
