@@ -200,14 +200,6 @@ class Delta:
     """All nights with a figure, including the run's own."""
 
 
-def nights_measured(rows: Sequence[RunRow], metric: Metric) -> int:
-    """Count the nights in which a cell's figure was measured under the last one's conditions, BASELINE runs at most.
-
-    rows: the complete ones of the cell, oldest first.
-    """
-    return sum(len(history.points) for history in series_of(rows[-1].cell, rows[-BASELINE:], [metric])) if rows else 0
-
-
 def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:
     """Compare a run's figure with its baseline; None for a bound, or without former nights under its conditions.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ...core.history.causes import FindingGroup
-from ...core.history.levels import NEEDED_NIGHTS, Delta, find_delta, nights_measured
-from ...core.history.rows import Metric, RunRow
+from ...core.history.levels import NEEDED_NIGHTS, Delta, find_delta
+from ...core.history.rows import Metric
 from ...core.history.series import night_of
 from ..clean import clean
 from ..groups import change_words, format_noise, group_kind, headline, too_few
@@ -49,7 +49,8 @@ def trend_sheet(report: Report) -> Sheet:
     for trend in report.trends:
         counts = tuple(of_count(len(some)) for some in (trend.runs, trend.failed))
         for metric in trend.metrics:
-            row, value = trend.values(metric)[-1]
+            values = trend.values(metric)
+            row, value = values[-1]
             delta = find_delta(row, trend.runs, metric, report.usual.get((trend.cell, metric.name)))
             bound = metric.bounded and row.at_least
             latest, night = _level(value, metric, bound), night_of(row)
@@ -63,7 +64,7 @@ def trend_sheet(report: Report) -> Sheet:
                     "bad" if delta is not None and delta.beyond and delta.worse else "",
                 ),
                 _level(None if delta is None else delta.before, metric),
-                Item(NONE, "") if bound else _noise(delta, trend.runs, metric),
+                Item(NONE, "") if bound else _noise(delta, {night_of(row) for row, _ in values}),
                 *counts,
             )
             rows.append(row_of(items, trend.cell, metric.name))
@@ -72,9 +73,9 @@ def trend_sheet(report: Report) -> Sheet:
     return make_sheet(heads, rows, "trends", "Every figure of every cell")
 
 
-def _noise(delta: Delta | None, rows: Sequence[RunRow], metric: Metric) -> Item:
+def _noise(delta: Delta | None, measured: Collection[str]) -> Item:
     if delta is None or delta.noise is None:
-        nights = nights_measured(rows, metric)
+        nights = len(measured) if delta is None else delta.measured
         return Item(NONE, "", about=too_few(nights) if nights < NEEDED_NIGHTS else "")
     return Item(f"{100 * delta.noise:.1f} %", raw_of(100 * delta.noise))
 
