@@ -13,6 +13,7 @@ from documents import to_document
 from runs import PROFILE, World, make_plan, make_result
 
 from trexbench.core.dut.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
+from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult, Status, from_document
 from trexbench.core.run import find_damage
 from trexbench.core.verdict.parts import Limit, RunWarning
@@ -87,6 +88,10 @@ def test_directions_that_differ_are_told_apart() -> None:
 def test_a_saturated_line_says_what_came_out_of_what() -> None:
     result = make_result(make_plan(kind="saturate", target=1.0, hold_s=10.0), World(capacity_pps=400e3))
     assert "saturate: 400.0 kpps received of 1.488 Mpps offered" in headline(result)
+    hold = [at for at, sample in enumerate(result.samples) if sample.phase is Phase.HOLD]
+    samples = list(result.samples)
+    samples[hold[-1]] = replace(samples[hold[-1]], reading=samples[hold[0] - 1].reading)  # the tester was restarted
+    assert "received of 1.488 Mpps offered" in headline(replace(result, samples=tuple(samples)))
     assert row(result, "Offered in the hold") == ("1.488 Mpps",)
     assert row(result, "Loss allowed") == row(result, "Confirmed") == ("-",)
     assert "Confirmed" not in format_summary(result) and "Rate" in format_summary(result)

@@ -103,7 +103,7 @@ def held_cost_of(result: RunResult) -> Cost | None:
 
 def offered_pps(result: RunResult, direction: DirectionResult) -> float:
     """Return the rate sent in the hold; 0 without one."""
-    hold = phase_window(direction.direction, result.samples, Phase.HOLD)
+    hold = phase_window(direction.direction, result.measured.samples, Phase.HOLD)
     return hold.sent_pps if hold else 0.0
 
 
