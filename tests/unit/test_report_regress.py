@@ -22,7 +22,7 @@ from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.regress import format_judgement, format_junit, format_markdown, judgement_values
 
-FOUND: dict[str, Any] = {"before": 5.01e6, "after": 4.76e6, "noise": 15e3, "score": 12.0}
+FOUND: dict[str, Any] = {"before": 5.01e6, "after": 4.76e6, "noise": 15e3}
 FOUND["explanation"] = ("ip4-lookup +31 cycles/packet since 19 November",)
 SLOWER = Finding(VPP, RATE, Kind.REGRESSION, 2, "2026-11-19", "2026-11-20", **FOUND)
 FASTER = replace(SLOWER, kind=Kind.IMPROVEMENT, after=5.3e6, explanation=())

@@ -146,7 +146,6 @@ def _values(finding: Finding) -> dict[str, Any]:
         "at_least": finding.at_least,
         "change": finding.share,
         "noise": finding.noise,
-        "score": finding.score if finding.score != float("inf") else None,
         "explanation": list(finding.explanation),
         "note": finding.note,
         "loss": None if (loss := finding.loss) is None else _loss_values(loss),

@@ -64,8 +64,6 @@ class LevelChange:
     after: float
     noise: float
     """A night's standard deviation."""
-    score: float
-    """The difference in standard errors."""
     shape: Shape = Shape.STEP
 
     @property
@@ -178,10 +176,10 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     possible = (scores >= SCORE) & (np.abs(away) >= smallest.of(columns.mean))
     possible[: least - 1] = possible[:, 0] = False
     mornings = [(row + column, -float(scores[row, column]), row) for row, column in np.argwhere(possible).tolist()]
-    for last, score, row in sorted(mornings):
+    for last, _, row in sorted(mornings):
         place, end, base = start + row + 1, start + last + 2, levels[of_night[row]]
         if _is_lasting(history, changes, place, end, base):
-            return _as_step_or_drift(history, max(start + bool(changes), place - BASELINE), place, end, base, -score)
+            return _as_step_or_drift(history, max(start + bool(changes), place - BASELINE), place, end, base)
     return None
 
 
@@ -206,9 +204,7 @@ def _is_lasting(history: Sequence[float], changes: Sequence[LevelChange], place:
     return bool(comb(len(since), near) * habit**near <= CHANCE)
 
 
-def _as_step_or_drift(
-    history: Sequence[float], begin: int, place: int, end: int, base: _Level, score: float
-) -> LevelChange:
+def _as_step_or_drift(history: Sequence[float], begin: int, place: int, end: int, base: _Level) -> LevelChange:
     """Describe the change as a step or a drift, whichever fits the nights [begin, end) better."""
     shown = np.asarray(history[begin:end])
     nights = np.arange(len(shown))
@@ -216,4 +212,4 @@ def _as_step_or_drift(
     parts = np.split(shown, [place - begin])
     shape = Shape.DRIFT if rest @ rest < sum(len(part) * part.var() for part in parts) else Shape.STEP
     at, after = begin if shape is Shape.DRIFT else place, median(history[place:end])
-    return LevelChange(at, end, float(base.mean), after, float(base.noise), score, shape)
+    return LevelChange(at, end, float(base.mean), after, float(base.noise), shape)

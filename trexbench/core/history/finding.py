@@ -45,7 +45,6 @@ class Finding:
     after: float = 0.0
     noise: float = 0.0
     """Standard deviation of a night of the usual level."""
-    score: float = 0.0
     shape: Shape = Shape.STEP
     at_least: bool = False
     """The level since is a lower bound."""
