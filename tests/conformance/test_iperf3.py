@@ -17,7 +17,7 @@ from effort import by_day
 from endpoints import payload, run
 
 from trexbench.core.tcp.plan import HostReading, Way
-from trexbench.endpoint.engines import Embedded, Iperf3, LegPart, TcpEngine
+from trexbench.endpoint.engines import Embedded, Iperf3, TcpEngine
 from trexbench.endpoint.hosts import Agent
 
 INSTALLED = shutil.which("iperf3")
@@ -31,10 +31,10 @@ class Watched(Iperf3):
 
     printed: list[dict[str, Any]] = field(default_factory=list)
 
-    def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
+    def readings(self, agent: Agent) -> tuple[HostReading, ...]:
         if agent.output is not None:
             self.printed.append(msgspec.json.decode(agent.output["stdout"]))
-        return super().readings(agent, part)
+        return super().readings(agent)
 
 
 def pairings() -> list[Any]:

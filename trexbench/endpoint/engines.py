@@ -78,7 +78,7 @@ class Embedded:
             "deadline_s": part.limit_s,
         }
 
-    def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
+    def readings(self, agent: Agent) -> tuple[HostReading, ...]:
         """All of a host's readings, once its agent has ended; DutError where its program reported a failure."""
         return tuple(agent.readings)
 
@@ -117,7 +117,7 @@ class Iperf3:
             "deadline_s": part.limit_s,
         }
 
-    def readings(self, agent: Agent, part: LegPart) -> tuple[HostReading, ...]:
+    def readings(self, agent: Agent) -> tuple[HostReading, ...]:
         report = agent.told
         if agent.output is None or report is None:
             return tuple(agent.readings)

@@ -119,7 +119,7 @@ def _read_ends(
     for part in parts:
         agent = agents[part.role]
         try:
-            readings[part.role] = part.engine.readings(agent, part)
+            readings[part.role] = part.engine.readings(agent)
         except DutError as error:
             readings[part.role], failure = tuple(agent.readings), error
     return readings, failure
@@ -130,7 +130,7 @@ def _wait_ready(agent: Agent, part: LegPart) -> None:
     if agent.error is not None:
         raise agent.error
     if agent.done and not agent.ready:
-        part.engine.readings(agent, part)
+        part.engine.readings(agent)
         raise DutError(f"{agent.host.place}: it ended before it listened", "see what it says there by hand")
     if not agent.ready:
         what = f"{agent.host.place}: it did not listen within {READY_S:g} s"
