@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 
 from ..config.model import DutConfig
-from ..core.errors import BenchError, DutError
-from ..transport import Completed, Running, Transport
-from ..transport.words import shown
+from ..core.errors import BenchError
+from ..transport import Completed, Transport
 from .settings import Dut
 
 SCHEMA, VERSION = "trexbench/dut-recording", 1
@@ -47,16 +46,12 @@ class Recording:
     """Readings that failed, by the driver's method."""
 
 
-class RecordingTransport:
+class RecordingTransport(Transport):
     """Transport that keeps every answer, with secrets masked."""
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+        self._transport, self.place = transport, transport.place
         self.answers: list[RecordedAnswer] = []
-
-    @property
-    def place(self) -> str:
-        return self._transport.place
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         done = self._transport.run(argv, timeout_s, input)
@@ -64,12 +59,6 @@ class RecordingTransport:
         out, err = without_secrets(done.stdout), without_secrets(done.stderr)
         self.answers.append(RecordedAnswer(tuple(argv), int(done.returncode), out, err, masked_input))
         return done
-
-    def start(self, argv: Sequence[str]) -> Running:
-        raise DutError(f"{shown(argv)} is not held open on {self.place}", "only commands that end are recorded")
-
-    def close(self) -> None:
-        self._transport.close()
 
 
 def without_secrets(text: str) -> str:

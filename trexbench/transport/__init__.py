@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-class NoTransport:
+class NoTransport(Transport):
     """Transport of a DUT that is not reached; place: its name."""
 
     def __init__(self, place: str) -> None:
@@ -37,12 +37,6 @@ class NoTransport:
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         raise DutError(f"{shown(argv)} cannot be run on {self.place}", "its config names no transport")
-
-    def start(self, argv: Sequence[str]) -> Running:
-        raise DutError(f"{shown(argv)} cannot be run on {self.place}", "its config names no transport")
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def open_transport(to: TransportConfig, run_dir: Path | None = None, bring_up: str = "") -> Transport:

@@ -20,7 +20,7 @@ from typing import Any
 from ..config.endpoints import TransportConfig
 from ..core.errors import DutError, DutLost
 from ..core.patterns import find
-from .command import Completed, Running
+from .command import Completed, Transport
 from .words import shown
 
 CONNECT_S = 15.0
@@ -31,7 +31,7 @@ REFUSED = 126
 _INSTALL = "pip install 'trexbench[cli]'"
 
 
-class CliTransport:
+class CliTransport(Transport):
     """Prompt of a device, for several threads, one command after the other."""
 
     def __init__(self, to: TransportConfig, config_file: Path | None) -> None:
@@ -60,9 +60,6 @@ class CliTransport:
             if refusals:
                 self._drop()
         return Completed(tuple(argv), REFUSED if refusals else 0, output, "\n".join(refusals[:1]))
-
-    def start(self, argv: Sequence[str]) -> Running:
-        raise DutError(f"{shown(argv)} cannot be run at the prompt of {self.place}", "it needs a login with a shell")
 
     def close(self) -> None:
         with self._lock:

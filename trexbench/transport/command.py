@@ -188,18 +188,19 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 class Transport(Protocol):
     """Way to a DUT or a host, by which commands are run there."""
 
-    @property
-    def place(self) -> str:
-        """Name of where commands run, for messages: ``namespace tbx-dut``."""
+    place: str
+    """Name of where commands run, for messages: ``namespace tbx-dut``."""
 
     def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
         """Run argv, fed with input; DutError if it cannot be started or takes longer than timeout_s."""
 
     def start(self, argv: Sequence[str]) -> Running:
-        """Start argv and hold it open; DutError if it cannot be started, or only types lines at a prompt."""
+        """Start argv and hold it open; DutError if it cannot be started, or nothing can be held open there."""
+        raise DutError(f"{shown(argv)} cannot be held open on {self.place}", "it needs a login with a shell")
 
     def close(self) -> None:
-        """Close the connection; a later command opens it again."""
+        """Close the connection, if there is one; a later command opens it again."""
+        return  # most have none
 
 
 def run_checked(transport: Transport, argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import DutError, DutLost
-from .command import Completed, Running, write_all
+from .command import Completed, Transport, write_all
 from .words import quoted, remote_command, shown
 
 READY_S = 10.0
@@ -96,7 +96,7 @@ def plain(heard: bytes | bytearray) -> str:
     return _NOT_SHOWN.sub(b"", heard).decode(errors="replace")
 
 
-class ConsoleTransport:
+class ConsoleTransport(Transport):
     """Shell on a serial line, for several threads, one command after the other. path: of its socket."""
 
     def __init__(self, path: Path, place: str, bring_up: str = "") -> None:
@@ -118,9 +118,6 @@ class ConsoleTransport:
         if code == 127 and "not found" in stderr:
             raise DutError(f"{argv[0]} is not installed on {self.place}", "install it there")
         return Completed(tuple(argv), code, stdout, stderr)
-
-    def start(self, argv: Sequence[str]) -> Running:
-        raise DutError(f"{shown(argv)} cannot be held open at {self.place}", "it needs a login by ssh")
 
     def close(self) -> None:
         with self._lock:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import DutError
-from .command import Completed, Running, environment, kill_group, missing, starting
+from .command import Completed, Running, Transport, environment, kill_group, missing, starting
 from .words import shown
 
 _LOG = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _LOOK_EVERY_S = 0.05
 """Interval at which the size of a process's output is checked; its end is noticed at once."""
 
 
-class LocalTransport:
+class LocalTransport(Transport):
     """Transport to this machine itself."""
 
     place = "this machine"
@@ -34,9 +34,6 @@ class LocalTransport:
 
     def start(self, argv: Sequence[str]) -> Running:
         return Running(argv, argv, self.place, lambda done: done)
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class NetnsTransport(LocalTransport):
