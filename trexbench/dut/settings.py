@@ -137,6 +137,10 @@ class Wanted:
         """Port that a route's traffic leaves by."""
         return next(port for port in self.config.ports if route.via in port.neighbour.addresses)
 
+    def hop(self, route: Route) -> str:
+        """Describe where a route's traffic leaves, ``via 1.2.3.4 dev d0``."""
+        return f"via {route.via} dev {self.routed(self.port_of(route))}"
+
 
 def same_family(addresses: Iterable[str], own: Interface) -> str:
     """List the addresses of the same IP version as ``own``, in words."""

@@ -30,9 +30,8 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     for route in config.routes:
         wrong += compare_route(config, route, f"via {route.via}", table)
     for (route, host), path in zip(probes(config), facts["paths"], strict=True):
-        expected = f"via {route.via} dev {wanted.routed(wanted.port_of(route))}"
-        if path["hop"] != expected:
-            wrong.append(Mismatch(f"path to {host}", expected, str(path["hop"])))
+        if path["hop"] != wanted.hop(route):
+            wrong.append(Mismatch(f"path to {host}", wanted.hop(route), str(path["hop"])))
     remedy = (
         "pfSense enables it when it reloads its rules, unless System > Advanced > Firewall > 'Disable all packet "
         "filtering' is ticked; or apply again once links and gateways are stable"

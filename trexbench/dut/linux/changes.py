@@ -199,7 +199,7 @@ def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
     hop = ("via", str(route.via), "dev", wanted.routed(wanted.port_of(route)))
     metric = FAMILIES[route.to.version].metric
     former = [entry for entry in facts["routes"] if entry["to"] == str(route.to) and entry["metric"] in (0, metric)]
-    if [_hops(entry) for entry in former] == [[wanted_hop(wanted, route)]]:
+    if [_hops(entry) for entry in former] == [[wanted.hop(route)]]:
         return []
     do = Command(("ip", "route", "replace", str(route.to), *hop), "where the test traffic goes")
     if former:
@@ -207,7 +207,7 @@ def _route(wanted: Wanted, route: Route, facts: Facts) -> list[Change]:
         was = " and ".join(hop for entry in former for hop in _hops(entry))
     else:
         undo, was = Command(("ip", "route", "del", str(route.to), *hop), "it was not there", fine_if=_NO_ROUTE), "none"
-    return [Change(f"route {route.to}", was, wanted_hop(wanted, route), (do,), (undo,))]
+    return [Change(f"route {route.to}", was, wanted.hop(route), (do,), (undo,))]
 
 
 def _sysctls(wanted: Wanted, facts: Facts) -> list[Change]:
@@ -223,20 +223,18 @@ def _hops(route: Mapping[str, Any]) -> list[str]:
 
 def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     """List everything the config asks for that the facts do not show."""
-    config, wrong = wanted.config, []
-    for name in (FAMILIES[version].forward for version in config.versions if wanted.forwards):
-        if facts[name] != 1:
-            wrong.append(Mismatch(name, "1", str(facts[name])))
+    config, wrong = wanted.config, list[Mismatch]()
+    for version in config.versions if wanted.forwards else ():
+        wrong += unmet(_forwarding(wanted, version, facts))
     for port in config.ports:
         wrong += _compare_port(wanted, port, facts)
     table = [(entry["to"], _hops(entry)) for entry in facts["routes"]]
     for route in config.routes:
-        wrong += compare_route(config, route, wanted_hop(wanted, route), table)
+        wrong += compare_route(config, route, wanted.hop(route), table)
     for (route, destination, source, arrival), path in zip(probes(wanted), facts["paths"], strict=True):
-        hop = wanted_hop(wanted, route)
-        if path["hop"] != hop:
+        if path["hop"] != wanted.hop(route):
             what = f"path of {source} to {destination}" + (f" arriving at {arrival}" if arrival else "")
-            wrong.append(Mismatch(what, hop, str(path["answer"])))
+            wrong.append(Mismatch(what, wanted.hop(route), str(path["answer"])))
     planned = _sysctls(wanted, facts) + firewall_changes(wanted, facts) + redirect_changes(wanted, facts)
     return wrong + compare_tuning(wanted, facts) + unmet(planned + tunnel_changes(wanted, facts))
 
@@ -246,19 +244,11 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     link = facts["interfaces"].get(name)
     if link is None:
         return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
-    wrong, routed = [], wanted.routed(port)
+    wrong = []
     if not (link["admin_up"] and link["carrier"]):
         # operstate lags behind by up to a second; these two flags do not.
         wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if link["admin_up"] else "set down"))
-    for version in wanted.config.versions if wanted.forwards else ():
-        single = facts[forwarding_of(version)].get(routed)
-        if single not in (1, None):
-            wrong.append(Mismatch(f"{_SINGLE[version]} of {routed}", "1", str(single)))
     return wrong + unmet(_vlans(wanted, port, facts) + _port_changes(wanted, port, facts))
-
-
-def wanted_hop(wanted: Wanted, route: Route) -> str:
-    return f"via {route.via} dev {wanted.routed(wanted.port_of(route))}"
 
 
 def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:
