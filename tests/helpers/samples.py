@@ -113,10 +113,6 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "host.linux.parse_perf": ("1234567,,cycles,1000,100.00,,\n", "12,,cycles:u,1000,100.00,,\n"),
     "host.linux.parse_snmp6": ("Ip6InReceives                   \t900\nIp6InNoRoutes \t7\nIcmp6InMsgs \t3\n",),
     "dut.linux.wan.parse_qdiscs": (QDISCS_OF_A_WAN, QDISCS_WITH_LOSS, _QDISC),
-    "dut.linux.parse.parse_device": (
-        '[{"ifname":"tb6in4","flags":["POINTOPOINT","NOARP","UP"],"mtu":1480,"linkinfo":{"info_kind":"sit",'
-        '"info_data":{"proto":"ip6ip","remote":"10.0.1.5","local":"10.0.1.1","ttl":255,"pmtudisc":true}}}]',
-    ),
     "dut.linux.parse.count_iptables_rules": ("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n",),
     "dut.linux.parse.count_nft_rules": (_NFT,),
     "dut.linux.parse.parse_coalescing": (COALESCING,),

@@ -105,9 +105,8 @@ class LinuxDut:
 
     def _facts(self) -> dict[str, Any]:
         """Read all facts; they stay equal as long as nobody changes the DUT."""
-        names, tunnel = self._wanted.interfaces, self._wanted.tunnel
-        shown = run_checked(self._transport, _SHOW_LINKS)
-        links = parse.parse_links(shown)
+        names = self._wanted.interfaces
+        links = parse.parse_links(run_checked(self._transport, _SHOW_LINKS))
         addresses = parse.parse_addresses(run_checked(self._transport, ("ip", "-json", "address", "show")))
         files = self._setting_files(names)
         interfaces: dict[str, dict[str, Any] | None] = {}
@@ -116,7 +115,7 @@ class LinuxDut:
                 interfaces[name] = None
                 continue
             interfaces[name] = {
-                **{key: value for key, value in links[name].items() if key not in parse.VLAN_FACTS},
+                **{key: value for key, value in links[name].items() if key not in ("vlan", "ends")},
                 **{key: _setting(files.get(path.format(name))) for key, path in _INTERFACE_FILES.items()},
                 "addresses": addresses.get(name, []),
                 "rps_cpus": parse.queue_files(files, name, "rps_cpus"),
@@ -134,7 +133,7 @@ class LinuxDut:
             **self._rules_and_sysctls(),
             "links": sorted(links),
             "interfaces": interfaces,
-            **({} if tunnel is None else {"tunnel": parse.parse_device(shown, tunnel.name)}),
+            **self._tunnel(links),
             "neighbours": self._neighbours([*names, *vlans]),
             "routes": self._routes(),
             "paths": self._paths(),
@@ -151,13 +150,18 @@ class LinuxDut:
             "tcp": {key: _setting(_single_spaced(files.get(path))) for key, path in TCP_SETTINGS.items()},
         }
 
+    def _tunnel(self, links: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        if self._wanted.tunnel is None:
+            return {}
+        link = links.get(self._wanted.tunnel.name)
+        return {"tunnel": link and {**link["ends"], **{key: link[key] for key in ("kind", "mtu", "admin_up")}}}
+
     def _vlans(
         self, links: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, list[str]]
     ) -> dict[str, dict[str, Any]]:
         wanted = [vlan.name for port in self._wanted.config.ports for vlan in self._wanted.vlans(port)]
-        keys = (*parse.VLAN_FACTS, "admin_up")
         return {
-            name: {**{key: links[name][key] for key in keys}, "addresses": addresses.get(name, [])}
+            name: {**links[name]["vlan"], "admin_up": links[name]["admin_up"], "addresses": addresses.get(name, [])}
             for name in wanted
             if name in links
         }

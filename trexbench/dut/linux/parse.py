@@ -21,7 +21,6 @@ _FUNCTION = re.compile(r"^RSS hash function:[ \t]*\n(?:[ \t]+\S+: off[ \t]*\n)*[
 _QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
 """Drivers' names for a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,
 mlx5_comp0@pci:..., virtio0-input.0."""
-VLAN_FACTS = ("parent", "tag", "protocol")
 _FIELDS = {"IP SA": "src", "IP DA": "dst", "bytes 0 & 1": "sport", "bytes 2 & 3": "dport"}
 
 
@@ -30,11 +29,14 @@ class _Ruleset(msgspec.Struct):
 
 
 def parse_links(text: str) -> dict[str, dict[str, Any]]:
-    """Parse ``ip -json -details link show`` by interface. state is UP, DOWN, UNKNOWN (no carrier detection) ..."""
+    """Parse ``ip -json -details link show`` by interface. state is UP, DOWN, UNKNOWN (no carrier detection) ...
+
+    vlan: what it is of another interface. ends: of a tunnel.
+    """
     links = {}
     for entry in parse_json(text, "ip link"):
         info = mapping_at(entry, "linkinfo")
-        vlan = mapping_at(info, "info_data")
+        data = mapping_at(info, "info_data")
         links[str(entry.get("ifname"))] = {
             "state": entry.get("operstate"),
             "admin_up": "UP" in _list(entry, "flags"),
@@ -46,21 +48,11 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
             "txqueuelen": entry.get("txqlen"),
             "rx_queues": entry.get("num_rx_queues"),
             "tx_queues": entry.get("num_tx_queues"),
-            **dict(zip(VLAN_FACTS, (entry.get("link"), vlan.get("id"), vlan.get("protocol")), strict=True)),
+            "vlan": {"parent": entry.get("link"), "tag": data.get("id"), "protocol": data.get("protocol")},
+            "ends": {key: data.get(key) for key in ("local", "remote", "ttl")},
             "xdp": mapping_at(mapping_at(entry, "xdp"), "prog").get("name"),
         }
     return links
-
-
-def parse_device(text: str, name: str) -> dict[str, Any] | None:
-    """Parse ``ip -json -details link show``: the ends, TTL and MTU of this tunnel; None where it does not exist."""
-    for entry in parse_json(text, "ip link"):
-        if entry.get("ifname") == name:
-            info = mapping_at(entry, "linkinfo")
-            ends = {key: mapping_at(info, "info_data").get(key) for key in ("local", "remote", "ttl")}
-            up = "UP" in _list(entry, "flags")
-            return {"kind": info.get("info_kind"), **ends, "mtu": entry.get("mtu"), "admin_up": up}
-    return None
 
 
 def parse_addresses(text: str) -> dict[str, list[str]]:
