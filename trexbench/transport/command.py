@@ -13,7 +13,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from subprocess import PIPE
+from typing import IO, Protocol
 
 from ..core.errors import DutError
 from .words import shown
@@ -59,6 +60,15 @@ def missing(program: str, place: str) -> DutError:
     return DutError(f"{program} is not installed on {place}", f"install the package {_PACKAGES.get(program, program)}")
 
 
+def started(
+    argv: Sequence[str], stdin: int | IO[bytes], stdout: int = PIPE, stderr: int | IO[bytes] = PIPE
+) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, so that Ctrl-C does not reach it directly; OSError if that fails."""
+    return subprocess.Popen(
+        list(argv), stdin=stdin, stdout=stdout, stderr=stderr, env=environment(), start_new_session=True
+    )
+
+
 @contextlib.contextmanager
 def starting(argv: Sequence[str], asked: Sequence[str], place: str) -> Iterator[None]:
     """Raise DutError where a program cannot be started. asked: argv without what the transport puts around it."""
@@ -91,14 +101,7 @@ class Running:
         with starting(argv, asked, place):
             self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
             try:
-                self._process = subprocess.Popen(
-                    list(argv),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=self._stderr,
-                    env=environment(),
-                    start_new_session=True,
-                )
+                self._process = started(argv, PIPE, stderr=self._stderr)
             except BaseException:
                 self._stderr.close()
                 raise

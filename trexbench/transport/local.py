@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import DutError
-from .command import Completed, Running, Transport, environment, kill_group, missing, starting
+from .command import Completed, Running, Transport, kill_group, missing, started, starting
 from .words import shown
 
 _LOG = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Ended:
 
 
 def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes: int) -> Ended:
-    """Run argv in a session of its own, so that Ctrl-C does not reach it directly; OSError if it cannot start.
+    """Run argv to its end; OSError if it cannot start.
 
     limit_bytes holds for stdout and stderr each. The process and its children are killed when it takes longer or prints
     more, and on any exception here.
@@ -99,14 +99,7 @@ def run_bounded(argv: Sequence[str], input: bytes, timeout_s: float, limit_bytes
     with tempfile.TemporaryFile() as fed:
         fed.write(input)
         fed.seek(0)
-        process = subprocess.Popen(
-            list(argv),
-            stdin=fed,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(),
-            start_new_session=True,
-        )
+        process = started(argv, fed)
     deadline, output, cut, ended = time.monotonic() + timeout_s, (b"", b""), "", False
     try:
         while not (ended or cut):

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import DutError
-from .command import environment, kill_group
+from .command import kill_group, started
 from .local import run_bounded
 from .words import remote_command
 
@@ -101,14 +101,8 @@ def open_master(
     control = _private_directory(run_dir) / _SOCKET
     # In a ControlPath ssh replaces %h and the like.
     shared = (*ssh, "-S", str(control).replace("%", "%%"))
-    guard = subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, str(control.parent), *shared, "-O", "exit", "--", host],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-        start_new_session=True,
-    )
+    leave = ("/bin/sh", "-c", _GUARD, str(control.parent), *shared, "-O", "exit", "--", host)
+    guard = started(leave, subprocess.PIPE, subprocess.DEVNULL, subprocess.DEVNULL)
     master = Master(control, guard, shared, host, os.getpid())
     try:
         _log_in(master, open_s, persist_s)
@@ -135,11 +129,8 @@ def _log_in(master: Master, open_s: float, persist_s: int) -> None:
     ]
     # A file: the master keeps it open, and nobody would read a pipe.
     with tempfile.TemporaryFile() as said:
-        null = subprocess.DEVNULL
         try:
-            process = subprocess.Popen(
-                argv, stdin=null, stdout=null, stderr=said, env=environment(), start_new_session=True
-            )
+            process = started(argv, subprocess.DEVNULL, subprocess.DEVNULL, said)
         except OSError as error:
             raise DutError(f"ssh cannot be started: {error}", "install the package openssh-client") from None
         code = None
