@@ -84,7 +84,7 @@ class Bench:
 
     def use(self, wanted: Wanted) -> None:
         driver, _ = KINDS[type(self.box)]
-        self.wanted, self.dut = wanted, driver(wanted, self.transport, link_wait_s=0)
+        self.wanted, self.dut = wanted, driver(wanted, self.transport)
 
     def apply(self) -> list[str]:
         """Return the commands that made the changes, VPP's without the way to it; the changes are in ``steps``."""

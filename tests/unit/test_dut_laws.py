@@ -19,7 +19,8 @@ from boxes import Said, of_family
 
 from trexbench.config.model import DutConfig
 from trexbench.core.errors import DutError, DutLost
-from trexbench.dut.apply import revert
+from trexbench.dut import Attestation
+from trexbench.dut.apply import read_back, revert
 from trexbench.dut.vpp import commands as vpp_commands
 
 
@@ -139,6 +140,28 @@ def test_after_a_boot_nothing_is_taken_back(tmp_path: Path, name: str, boot: Cal
     it.transport.ran.clear()
     done = revert(it.dut, it.transport, it.journal)
     assert len(done.forgotten) == len(it.steps) and not done.reverted and not it.changing()
+
+
+@pytest.mark.parametrize("name", ["linux 2", "vpp 2", "pfsense 14"])
+def test_a_link_that_negotiates_is_waited_for(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trexbench.dut.apply.RETRY_EVERY_S", 0.0)
+    it = bench(tmp_path, name)
+    it.apply()
+    port = it.config.ports[1].interface
+    end, plugged = (it.box.cards[port], "link") if name == "vpp 2" else (it.box.nics[port], "cable")
+    setattr(end, plugged, False)
+    verify = it.dut.verify
+
+    def negotiating() -> Attestation:
+        found = verify()
+        setattr(end, plugged, True)
+        return found
+
+    monkeypatch.setattr(it.dut, "verify", negotiating)
+    assert read_back(it.dut).mismatches == ()
+    setattr(end, plugged, False)
+    monkeypatch.setattr("trexbench.dut.apply.LINK_WAIT_S", 0.0)
+    assert [one.what for one in read_back(it.dut).mismatches] == [f"link of {port}"]
 
 
 @pytest.mark.parametrize("name", ["linux 2", "vpp 2", "pfsense 14"])

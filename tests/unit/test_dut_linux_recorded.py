@@ -54,7 +54,7 @@ def config() -> DutConfig:
 
 
 def dut(config: DutConfig, name: str, without: Sequence[str] = ()) -> LinuxDut:
-    return LinuxDut(Wanted(config, MACS, None, HOST), Recorded(name, without), link_wait_s=0)
+    return LinuxDut(Wanted(config, MACS, None, HOST), Recorded(name, without))
 
 
 def test_verify_of_what_was_applied(config: DutConfig) -> None:

@@ -371,7 +371,7 @@ def test_queues_and_their_cpus(tmp_path: Path) -> None:
 )
 def test_any_answer_is_a_value_or_a_named_error_and_stops_no_other(program: str, text: str, fails: bool) -> None:
     transport = BoxTransport(PfsenseBox(), fail={program: Said(text, returncode=int(fails))})
-    dut = PfsenseDut(Wanted(PFSENSE), transport, link_wait_s=0)
+    dut = PfsenseDut(Wanted(PFSENSE), transport)
     for ask in (dut.plan, dut.verify, dut.identity):
         try:
             ask()

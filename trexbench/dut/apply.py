@@ -10,9 +10,11 @@ from ..core.errors import DutError
 from ..transport import Transport
 from ..transport.words import shown
 from .journal import Entry, Journal
-from .settings import Attestation, Change, Command, Dut, Identified, counted
+from .settings import Attestation, Change, Command, Dut, Identified, LinkDown, counted
 
 RETRY_EVERY_S = 0.25
+LINK_WAIT_S = 10.0
+"""Time for which a port that was just set up may negotiate."""
 ROUNDS = 3
 """Maximum number of plans: a change may reveal others."""
 
@@ -75,11 +77,22 @@ def apply_and_verify(
 ) -> Attestation:
     """Apply, then read the DUT back. unsteady: apply once more what the DUT has undone by itself meanwhile."""
     changed = apply(dut, transport, journal, announce, variant)
-    attestation = dut.verify()
+    attestation = read_back(dut)
     if unsteady and changed and attestation.mismatches:
         changed += apply(dut, transport, journal, announce, variant)
-        attestation = dut.verify()
+        attestation = read_back(dut)
     return replace(attestation, changed=changed)
+
+
+def read_back(dut: Dut) -> Attestation:
+    """Read the DUT back, again and again while a link is down that may be negotiating."""
+    deadline = time.monotonic() + LINK_WAIT_S
+    while True:
+        attestation = dut.verify()
+        down = any(isinstance(mismatch, LinkDown) for mismatch in attestation.mismatches)
+        if not down or time.monotonic() >= deadline:
+            return attestation
+        time.sleep(RETRY_EVERY_S)
 
 
 def of_others(journal: Journal, variant: str | None) -> list[Change]:

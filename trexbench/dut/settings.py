@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -19,10 +18,6 @@ from ..core.errors import ConfigError, DutError, NoInterface
 from ..core.load.headers import NAMES, tag_types
 from ..transport import TIMEOUT_S, Transport
 from ..transport.words import typed
-
-LINK_WAIT_S = 10.0
-"""Time for which a port that was just set up may negotiate."""
-_LINK_EVERY_S = 0.25
 
 
 def ends_of(network: Network) -> tuple[Address, ...]:
@@ -216,6 +211,10 @@ class Mismatch:
         return f"{self.what}: wanted {self.wanted}, found {self.found}" + (f" ({self.remedy})" if self.remedy else "")
 
 
+class LinkDown(Mismatch):
+    """Link that is down; it may be negotiating."""
+
+
 def unmet(changes: Iterable[Change]) -> list[Mismatch]:
     """Turn the changes of a plan into mismatches."""
     return [Mismatch(c.what, c.wanted, "unknown" if c.was is None else c.was) for c in changes]
@@ -340,13 +339,6 @@ def with_config_rss(spreading: Spreading, config: DutConfig) -> Spreading:
         for port in sorted(queues)
     )
     return replace(spreading, hashes=tuple(hashes))
-
-
-def await_links(up: Callable[[], bool], wait_s: float) -> None:
-    """Wait until all ports that are set up have a link; a driver's compare reports those that get none."""
-    deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline and not up():
-        time.sleep(_LINK_EVERY_S)
 
 
 class Identified(Protocol):

@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..core.errors import ConfigError
 from ..core.protocols import Clock
 from ..core.tcp.wan import Wan
 from ..dut import Attestation, Wanted, not_attested
-from ..dut.apply import apply_and_verify, summary
+from ..dut.apply import apply_and_verify, read_back, summary
 from ..generator.trex.connect import connect
 from ..lab import Lab, LabSpec, RunningLab
 from ..lab.conditions import watch_of
@@ -44,12 +45,12 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         attestation, dut, line = _configure(request, generator, lab, stack, say)
         observed: Observed | None = dut.observed if dut is not None else None
         again = dut is not None and dut.unsteady and attestation.attested
-        read_back = dut.dut.verify if dut is not None and again else None
+        reads_back = partial(read_back, dut.dut) if dut is not None and again else None
         if simulation is not None:
             observed, attestation = simulation.dut, replace(attestation, spreading=simulation.dut.spreading())
         known = None if request.sim else load(name_of_tester(request.dut, request))
         watch: Watch = watch_of(lab).read if lab is not None else lambda: None
-        yield Session(request, lab, generator, clock, attestation, observed, say, watch, known, line, read_back)
+        yield Session(request, lab, generator, clock, attestation, observed, say, watch, known, line, reads_back)
 
 
 def _check_wan(request: Request) -> None:

@@ -8,7 +8,7 @@ from ...config.model import DutConfig, Port, Route
 from ...config.readers import Address
 from ...core.units import format_bits
 from ...host.freebsd import device
-from ..settings import Mismatch, Wanted, compare_route, ends_of, unmet
+from ..settings import LinkDown, Mismatch, Wanted, compare_route, ends_of, unmet
 from .changes import Facts, ends, firewall, forwarding, hop, stays, vlans
 
 _LOADER = "/boot/loader.conf.local"
@@ -68,9 +68,9 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     link = facts["interfaces"].get(name)
     if link is None:
         return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
-    wrong = []
+    wrong = list[Mismatch]()
     if not link["up"] or link["status"] not in ("active", None):
-        wrong.append(Mismatch(f"link of {name}", "up", str(link["status"]) if link["up"] else "set down"))
+        wrong.append(LinkDown(f"link of {name}", "up", str(link["status"]) if link["up"] else "set down"))
     speed, asked = link["speed_bps"], wanted.config.speed_bps
     if speed is not None and asked is not None and speed < asked:
         wrong.append(Mismatch(f"speed of {name}", format_bits(asked), f"{format_bits(speed)} ({link['media']})"))

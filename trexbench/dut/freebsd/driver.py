@@ -17,15 +17,14 @@ from ...host import freebsd as counters
 from ...host.files import number, read_files
 from ...transport import TIMEOUT_S, Transport, run_checked
 from ..settings import (
-    LINK_WAIT_S,
     Attestation,
     Change,
     DutDriver,
+    LinkDown,
     ListedInterface,
     Listing,
     Wanted,
     attest,
-    await_links,
     is_inside,
 )
 from . import parse
@@ -71,12 +70,10 @@ Queues = Mapping[str, Mapping[int, int]]
 
 
 class PfsenseDut:
-    """FreeBSD router behind a transport. link_wait_s: how long verify lets ports negotiate."""
+    """FreeBSD router behind a transport."""
 
-    def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
-        self._wanted = wanted
-        self._transport = transport
-        self._link_wait_s = link_wait_s
+    def __init__(self, wanted: Wanted, transport: Transport) -> None:
+        self._wanted, self._transport = wanted, transport
         self._unsettled = False
         self._counters = FreebsdCounters(wanted, transport)
 
@@ -102,29 +99,24 @@ class PfsenseDut:
 
     def verify(self) -> Attestation:
         """Read everything back; after changes wait first, since pfSense undoes some of them seconds later."""
-        await_links(self._links_up, self._link_wait_s)
         if self._unsettled:
             run_checked(self._transport, SETTLE.argv, SETTLE.timeout_s)
-            self._unsettled = False
         # -a includes queues that have not had an interrupt yet
         done = self._transport.run(("vmstat", "-ia"), TIMEOUT_S)
         queues = counters.receive_queues(counters.parse_interrupts(done.stdout)) if done.returncode == 0 else {}
         facts = self._facts(queues)
-        platform = read_platform(self._transport)
-        attestation = attest(self._wanted, facts, compare(self._wanted, facts), self._spreading(queues), platform)
+        wrong, platform = compare(self._wanted, facts), read_platform(self._transport)
+        self._unsettled = any(isinstance(mismatch, LinkDown) for mismatch in wrong)  # pfSense reacts once it is up
+        attestation = attest(self._wanted, facts, wrong, self._spreading(queues), platform)
         return replace(attestation, doubts=doubts(facts))
 
     def observe(self, clear: bool = False) -> Observation:
         """Read all counters. clear has no effect: they are totals."""
         return self._counters.read()
 
-    def _links_up(self) -> bool:
-        interfaces = self._interfaces()
-        ours = [interfaces[name] for name in self._wanted.interfaces if name in interfaces]
-        return all(interface["status"] in ("active", None) for interface in ours if interface["up"])
-
     def _state(self) -> dict[str, Any]:
-        interfaces, names = self._interfaces(), self._wanted.interfaces
+        interfaces = parse.parse_interfaces(run_checked(self._transport, ("ifconfig", "-a")))
+        names = self._wanted.interfaces
         settings = {**_SETTINGS, **{name: name for name in self._of_families("forward")}}
         devices = [device for device in map(counters.device, self._wanted.interfaces) if device]
         leaves = [f"dev.{driver}.{unit}.{leaf}" for driver, unit in devices for leaf in _OF_DEVICE.values()]
@@ -183,9 +175,6 @@ class PfsenseDut:
         reason = "FreeBSD's drivers draw a random hash key at attach and do not show it"
         hashes = tuple(PortHash(port.tester, None, reason=reason) for port in self._wanted.config.ports)
         return Spreading(tuple(places), hashes)
-
-    def _interfaces(self) -> dict[str, dict[str, Any]]:
-        return parse.parse_interfaces(run_checked(self._transport, ("ifconfig", "-a")))
 
     def _sysctl(self, names: Sequence[str]) -> dict[str, str]:
         """Read these sysctls; those that do not exist are left out."""

@@ -17,6 +17,7 @@ from ..settings import (
     NO_DEVICE,
     Change,
     Command,
+    LinkDown,
     Mismatch,
     Wanted,
     compare_route,
@@ -244,10 +245,10 @@ def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
     link = facts["interfaces"].get(name)
     if link is None:
         return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
-    wrong = []
+    wrong = list[Mismatch]()
     if not (link["admin_up"] and link["carrier"]):
         # operstate lags behind by up to a second; these two flags do not.
-        wrong.append(Mismatch(f"link of {name}", "up", "no carrier" if link["admin_up"] else "set down"))
+        wrong.append(LinkDown(f"link of {name}", "up", "no carrier" if link["admin_up"] else "set down"))
     return wrong + unmet(_vlans(wanted, port, facts) + _port_changes(wanted, port, facts))
 
 

@@ -15,17 +15,7 @@ from ...core.errors import DutError
 from ...host.files import number, parse_cpus, read_files
 from ...host.linux import parse_driver, parse_interrupts, read_platform
 from ...transport import TIMEOUT_S, Transport, run_checked
-from ..settings import (
-    LINK_WAIT_S,
-    Attestation,
-    Change,
-    DutDriver,
-    ListedInterface,
-    Listing,
-    Wanted,
-    attest,
-    await_links,
-)
+from ..settings import Attestation, Change, DutDriver, ListedInterface, Listing, Wanted, attest
 from . import parse
 from .changes import FAMILIES, FORWARD, compare, forwarding_of, plan, probes
 from .firewall import NFT, load_of, sysctl_file
@@ -58,18 +48,15 @@ _INTERFACE_FILES = {
     "rp_filter": "/proc/sys/net/ipv4/conf/{}/rp_filter",
     "duplex": "/sys/class/net/{}/duplex",
 }
-_SHOW_LINKS = ("ip", "-json", "-details", "link", "show")
 _OFFLOADS = ("generic-receive-offload", "large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
 """Offloads that affect forwarding."""
 
 
 class LinuxDut:
-    """Linux router behind a transport. link_wait_s: how long verify lets links negotiate."""
+    """Linux router behind a transport."""
 
-    def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
-        self._wanted = wanted
-        self._transport = transport
-        self._link_wait_s = link_wait_s
+    def __init__(self, wanted: Wanted, transport: Transport) -> None:
+        self._wanted, self._transport = wanted, transport
         # CPUs that forward; empty: unknown, so all are counted
         cpus: tuple[int, ...] = wanted.config.linux.cpus or tuple(lab_of(wanted).get("router_cpus") or ())
         self._counters, self._perf = LinuxCounters(wanted, transport, cpus), BackgroundPerf(transport, cpus)
@@ -83,7 +70,6 @@ class LinuxDut:
         return plan(self._wanted, self._facts())
 
     def verify(self) -> Attestation:
-        await_links(self._links_up, self._link_wait_s)
         facts = self._facts()
         mismatches, spreading = compare(self._wanted, facts), find_spreading(self._wanted, facts)
         return attest(self._wanted, facts, mismatches, spreading, read_platform(self._transport))
@@ -98,15 +84,10 @@ class LinuxDut:
             self._perf.begin()
         return observation
 
-    def _links_up(self) -> bool:
-        links = parse.parse_links(run_checked(self._transport, _SHOW_LINKS))
-        ours = [links[name] for name in self._wanted.interfaces if name in links]
-        return all(link["carrier"] for link in ours if link["admin_up"])
-
     def _facts(self) -> dict[str, Any]:
         """Read all facts; they stay equal as long as nobody changes the DUT."""
         names = self._wanted.interfaces
-        links = parse.parse_links(run_checked(self._transport, _SHOW_LINKS))
+        links = parse.parse_links(run_checked(self._transport, ("ip", "-json", "-details", "link", "show")))
         addresses = parse.parse_addresses(run_checked(self._transport, ("ip", "-json", "address", "show")))
         files = self._setting_files(names)
         interfaces: dict[str, dict[str, Any] | None] = {}

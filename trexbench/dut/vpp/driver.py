@@ -19,16 +19,15 @@ from ...host.files import parse_cpus, read_files
 from ...host.linux import read_platform
 from ...transport import Transport, run_checked
 from ..settings import (
-    LINK_WAIT_S,
     Attestation,
     Change,
     DutDriver,
+    LinkDown,
     ListedInterface,
     Listing,
     Mismatch,
     Wanted,
     attest,
-    await_links,
     ends_of,
     unmet,
 )
@@ -51,12 +50,10 @@ _HOST = {
 
 
 class VppDut:
-    """VPP router behind a transport. link_wait_s: how long verify lets links negotiate."""
+    """VPP router behind a transport."""
 
-    def __init__(self, wanted: Wanted, transport: Transport, link_wait_s: float = LINK_WAIT_S) -> None:
-        self._wanted = wanted
-        self._transport = transport
-        self._link_wait_s = link_wait_s
+    def __init__(self, wanted: Wanted, transport: Transport) -> None:
+        self._wanted, self._transport = wanted, transport
 
     def identity(self) -> str:
         """Identify the boot and the process: VPP forgets its settings when it ends."""
@@ -82,7 +79,6 @@ class VppDut:
 
     def verify(self) -> Attestation:
         config = self._wanted.config
-        await_links(lambda: not links_missing(self._wanted, read(self._transport, config)), self._link_wait_s)
         facts = read(self._transport, config)
         attested = {**document(config, facts), **self._host()}
         platform = read_platform(self._transport)
@@ -107,12 +103,6 @@ def compare(wanted: Wanted, facts: VppFacts) -> list[Mismatch]:
     for route in config.routes:
         wrong += _compare_route(wanted, route, facts)
     return wrong + unmet(placement_changes(wanted, facts))
-
-
-def links_missing(wanted: Wanted, facts: VppFacts) -> bool:
-    """Test whether a link is still down on an interface that was set up, which may be negotiating."""
-    up = [name for name in wanted.interfaces if name in facts.interfaces and facts.interfaces[name].up]
-    return any(name in facts.hardware and not facts.hardware[name].link for name in up)
 
 
 def document(config: DutConfig, facts: VppFacts) -> dict[str, Any]:
@@ -182,7 +172,7 @@ def _compare_port(wanted: Wanted, port: Port, facts: VppFacts) -> list[Mismatch]
         return [Mismatch("interface", name, f"only {', '.join(facts.interfaces)}")]
     wrong = unmet(port_changes(wanted, port, facts))
     if interface.up and not hardware.link:
-        wrong.append(Mismatch(f"link of {name}", "up", "no carrier", "look at its cable"))
+        wrong.append(LinkDown(f"link of {name}", "up", "no carrier", "look at its cable"))
     if wanted.rx_queues is not None and hardware.queues != wanted.rx_queues:
         queues = "unknown" if hardware.queues is None else str(hardware.queues)
         wrong.append(Mismatch(f"receive queues of {name}", str(wanted.rx_queues), queues))

@@ -13,7 +13,7 @@ from ...config.model import DutConfig
 from ...core.tcp.tunnel import DUT_SERVER, NOT_READ, SIT
 from ...core.tcp.wan import Wan
 from ...dut import Attestation, Change, Wanted, not_attested
-from ...dut.apply import Reverted, apply, revert, summary
+from ...dut.apply import Reverted, apply, read_back, revert, summary
 from ...dut.journal import FileJournal, journal_dir
 from ...dut.tcp_hosts import endpoint_wanted, router_wanted
 from ...endpoint.hosts import EndpointHost
@@ -97,20 +97,20 @@ def open_endpoints(
             say(f"configuring {wanted.config.name}")
             changed = apply(host.dut, host.transport, host.journal, variant=wanted.variant)
             say(f"  {summary(changed)}")
-            return host, lambda: replace(host.dut.verify(), changed=changed).require_match()
+            return host, lambda: replace(read_back(host.dut), changed=changed).require_match()
 
         if config.driver == "linux":
-            dut, read_back = opened(router_wanted(config, facts, sit == SIT), "the DUT", apply_it)
+            dut, of_dut = opened(router_wanted(config, facts, sit == SIT), "the DUT", apply_it)
         else:
             why = f"driver {config.driver}: for TCP it is taken as it is"
             dut, _ = opened(Wanted(config, host_facts=facts), "the DUT", change=False)
-            read_back = partial(not_attested, config, why)
+            of_dut = partial(not_attested, config, why)
         ends = [
             (role, end, *opened(endpoint_wanted(config, role, tunnelled=sit == SIT), f"the {role}", apply_it))
             for role, end, _ in config.hosts.roles
         ]
         say("reading them back")
-        attestation = read_back()
+        attestation = of_dut()
         client, server = (_endpoint(role, end, facts, host, read()) for role, end, host, read in ends)
         routing = config.linux.cpus or tuple(facts.get("lab", {}).get("router_cpus") or ())
         cpus = {"server": server.cpus, "dut": routing}
