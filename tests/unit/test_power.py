@@ -248,7 +248,8 @@ def test_rapl_counts_on_where_its_counters_begin_again() -> None:
     limit = 65_532_610_987
     texts = [rapl(65_442_610_988, 5_000_000, limit=limit), rapl(65_472_610_988, 35_000_000, limit=limit)]
     texts += [rapl(1, 45_000_000, limit=limit), rapl(61_869_556_053, 45_000_000, limit=limit)]
-    times = iter([100.0, 103.0, 113.0, 3713.0])
+    texts += [rapl(61_875_556_053, 45_000_000, limit=limit), rapl(61_881_556_053, limit=limit)]
+    times = iter([100.0, 103.0, 113.0, 3713.0, 3716.0, 3719.0])
     meter = RaplMeter(Says(*texts), lambda: next(times))
     assert meter.read() == PowerReading(None, 0.0), "one look at a counter is no power"
     assert meter.read() == PowerReading(20.0, 60.0)
@@ -256,6 +257,8 @@ def test_rapl_counts_on_where_its_counters_begin_again() -> None:
     assert last.energy_j == pytest.approx(60 + 60 + 10) and last.power_w == pytest.approx(7.0)
     # An hour at 90 W is 324 kJ, of which such a counter has the last 62 kJ.
     assert meter.read() == PowerReading(None, 0.0)
+    assert meter.read() == PowerReading(2.0, 6.0)
+    assert meter.read() == PowerReading(None, 0.0), "the other package is not counted any more"
 
 
 def test_rapl_that_cannot_be_read() -> None:

@@ -99,16 +99,17 @@ class RaplMeter:
         self._energy_j = 0.0
 
     def read(self) -> PowerReading:
-        """Read all packages; power is that since the last reading. The total begins anew if that was too long ago."""
+        """Read all packages; power is that since the last reading.
+
+        The total begins anew if that was too long ago, or of other packages.
+        """
         argv = ("grep", "-rsH", "", *(f"{_RAPL}/intel-rapl:{n}/{leaf}" for n in range(8) for leaf in _LEAVES))
         now, before = parse_rapl(self._transport.run(argv, TIMEOUT_S).stdout, self._transport.place), self._last
         at_s, before_s = self._clock(), self._at_s
         self._last, self._at_s = now, at_s
-        if now.keys() != before.keys():
-            return PowerReading(None, self._energy_j)
         elapsed_s = at_s - before_s
-        gains_j = [now[name].since(before[name], elapsed_s) for name in now]
-        if None in gains_j:
+        gains_j = [now[name].since(before[name], elapsed_s) for name in now if name in before]
+        if now.keys() != before.keys() or None in gains_j:
             self._energy_j = 0.0
             return PowerReading(None, self._energy_j)
         gained_j = sum(gain_j or 0.0 for gain_j in gains_j)
