@@ -138,13 +138,15 @@ VIA = {"gateway": "1.2.3.4", "dev": "d0"}
         ({"dst": "16.0.0.0/8", **VIA}, ("16.0.0.0/8", ["via 1.2.3.4 dev d0"], "unicast", 0)),
         ({"dst": "10.0.0.7", "dev": "d0", "metric": 5}, ("10.0.0.7/32", ["dev d0"], "unicast", 5)),
         ({"dst": "default", **VIA}, ("0.0.0.0/0", ["via 1.2.3.4 dev d0"], "unicast", 0)),
+        ({"dst": "default", "dev": "d0", "family": 6}, ("::/0", ["dev d0"], "unicast", 0)),
         ({"type": "blackhole", "dst": "16.0.8.0/24"}, ("16.0.8.0/24", ["blackhole"], "blackhole", 0)),
         ({"dst": "::/0", "nexthops": [VIA, {"dev": "d1"}]}, ("::/0", ["via 1.2.3.4 dev d0", "dev d1"], "unicast", 0)),
     ],
 )
 def test_routes(entry: dict[str, object], expected: tuple[object, ...]) -> None:
-    (route,) = parse.parse_routes(json.dumps([{}, entry]))
+    (route,) = parse.parse_routes(json.dumps([{}, entry]), int(str(entry.get("family", 4))))
     assert tuple(route.values())[:4] == expected
+    assert expected[0] in route["words"], "without a word for its family, which a bare device does not tell"
 
 
 @pytest.mark.parametrize(

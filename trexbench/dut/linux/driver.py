@@ -184,7 +184,7 @@ class LinuxDut:
         argv, routes = ("-json", "route", "show", "table", "main", "root"), list[dict[str, Any]]()
         for to in (route.to for route in self._wanted.config.routes):
             printed = run_checked(self._transport, ("ip", *FAMILIES[to.version].words, *argv, str(to)))
-            routes += [route for route in parse.parse_routes(printed) if route not in routes]
+            routes += [route for route in parse.parse_routes(printed, to.version) if route not in routes]
         return routes
 
     def _setting_files(self, names: Sequence[str]) -> dict[str, str]:

@@ -78,18 +78,18 @@ def parse_neighbours(text: str, interface: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def parse_routes(text: str) -> list[dict[str, Any]]:
+def parse_routes(text: str, version: int = 4) -> list[dict[str, Any]]:
     """Parse ``ip -json route show``: to, hops (``via 1.2.3.4 dev d0``, several when multipath), type, metric.
 
     words: arguments of ``ip route replace`` that set the same route.
     """
     return [
         {
-            "to": _destination(entry),
+            "to": _destination(entry, version),
             "hops": [_hop(hop) for hop in _dicts(entry, "nexthops") or [entry]],
             "type": str(entry.get("type", "unicast")),
             "metric": entry.get("metric", 0),
-            "words": _route_words(entry),
+            "words": _route_words(entry, version),
         }
         for entry in parse_json(text, "ip route")
     ]
@@ -202,9 +202,9 @@ def count_iptables_rules(text: str) -> int:
     return sum(line.startswith("-A ") for line in text.splitlines())
 
 
-def _route_words(entry: Mapping[str, Any]) -> list[str]:
+def _route_words(entry: Mapping[str, Any], version: int) -> list[str]:
     words = [] if entry.get("type", "unicast") == "unicast" else [str(entry["type"])]
-    words += [str(entry.get("dst")), *_hop_words(entry)]
+    words += [_destination(entry, version), *_hop_words(entry)]
     for key, word in (("protocol", "proto"), ("scope", "scope"), ("prefsrc", "src"), ("metric", "metric")):
         words += [word, str(entry[key])] if entry.get(key) else []
     for metrics in _dicts(entry, "metrics"):
@@ -241,11 +241,10 @@ def _dicts(entry: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return [value for value in _list(entry, key) if isinstance(value, dict)]
 
 
-def _destination(entry: Mapping[str, Any]) -> str:
+def _destination(entry: Mapping[str, Any], version: int) -> str:
     to = str(entry.get("dst"))
     if to == "default":
-        hops = [entry, *_dicts(entry, "nexthops")]
-        return "::/0" if any(":" in str(hop.get("gateway")) for hop in hops) else "0.0.0.0/0"
+        return "::/0" if version == 6 else "0.0.0.0/0"
     return to if "/" in to else f"{to}/{128 if ':' in to else 32}"
 
 
