@@ -27,19 +27,14 @@ _VANISHED = ("No such file or directory",)
 
 def host_changes(wanted: Wanted, facts: Facts) -> list[Change]:
     """Stop irqbalance and set the governors. An irqbalance that systemd did not start is only a mismatch."""
-    changes = []
-    if wanted.config.linux.irqbalance == "off" and facts["irqbalance"]["unit"] == "active":
+    settings, changes = wanted.config.linux, []
+    if settings.irqbalance == "off" and facts["irqbalance"]["unit"] == "active":
         do = Command(("systemctl", "stop", "irqbalance"), "it would move interrupts during the test")
         undo = Command(("systemctl", "start", "irqbalance"), "it was running")
         changes.append(Change("irqbalance", "running", "stopped", (do,), (undo,)))
-    return changes + _governors(wanted, facts)
-
-
-def _governors(wanted: Wanted, facts: Facts) -> list[Change]:
-    governor, changes = wanted.config.linux.governor, []
-    for policy, former in (facts["governors"] or {}).items() if governor != KEEP else ():
+    for policy, former in (facts["governors"] or {}).items() if settings.governor != KEEP else ():
         path = f"{GOVERNORS}/{policy}/scaling_governor"
-        changes += write(f"governor of {policy}", path, former, governor, "one clock throughout")
+        changes += write(f"governor of {policy}", path, former, settings.governor, "one clock throughout")
     return changes
 
 
@@ -112,14 +107,13 @@ def placement_changes(wanted: Wanted, facts: Facts) -> list[Change]:
 
 def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     """List every setting of this module that the facts do not show."""
-    settings, wrong = wanted.config.linux, []
+    settings, wrong = wanted.config.linux, unmet(host_changes(wanted, facts))
     running = facts["irqbalance"]["running"]
-    if settings.irqbalance == "off" and running is not False:
+    if settings.irqbalance == "off" and running is not False and facts["irqbalance"]["unit"] != "active":
         found = "running" if running else "unknown"
         wrong.append(Mismatch("irqbalance", "stopped", found, "stop it by hand: systemd did not start it"))
     if settings.governor != KEEP and not facts["governors"]:
         wrong.append(Mismatch("governor of any CPU", settings.governor, "no cpufreq"))
-    wrong += unmet(_governors(wanted, facts))
     placed = {name for name, _, _ in _wanted_irqs(wanted, facts)}
     for name, link in _links(wanted, facts):
         remedy = f"it has at most {most_queues(link)}"
