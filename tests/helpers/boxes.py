@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from trexbench.config.model import DutConfig
 from trexbench.core.errors import DutError, DutLost
-from trexbench.transport import Completed
+from trexbench.transport import Completed, Transport
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Box(Protocol):
 
 
 @dataclass
-class BoxTransport:
+class BoxTransport(Transport):
     """The way to a box. fail: words -> what is said in place of running a command that contains them.
 
     lost_after: so many commands are carried; the connection is gone then. ran: every command line that arrived.
@@ -56,11 +56,8 @@ class BoxTransport:
         said = said or self.box.run(argv, input or "")
         return Completed(tuple(argv), said.returncode, said.stdout, said.stderr)
 
-    def close(self) -> None:
-        """There is nothing to close."""
 
-
-class Says:
+class Says(Transport):
     """A transport that answers each command with the next of these, and with the last one from then on."""
 
     place = "the box"
@@ -75,9 +72,6 @@ class Says:
         self.timeout_s = timeout_s
         said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return Completed(tuple(argv), said.returncode, said.stdout, said.stderr)
-
-    def close(self) -> None:
-        """There is nothing to close."""
 
 
 def of_family(config: DutConfig, version: int) -> DutConfig:

@@ -17,7 +17,7 @@ from trexbench.core.dut.telemetry import DropCount, Missing, Observation, PortCo
 from trexbench.core.errors import DutError
 from trexbench.dut import Wanted
 from trexbench.dut.linux.driver import LinuxDut
-from trexbench.transport import Completed
+from trexbench.transport import Completed, Transport
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures/linux-6.18"
@@ -27,7 +27,7 @@ SENT, RECEIVED = 2358406 + 2358882, 911048 + 459768
 """Frames that the tester counted between the two recorded observations, both ports together."""
 
 
-class Recorded:
+class Recorded(Transport):
     """A transport that answers as a recording did, and knows nothing else."""
 
     place = "a recording"
@@ -42,9 +42,6 @@ class Recorded:
             raise DutError(f"{argv[0]} is not installed on {self.place}")
         entry = self._answers[tuple(argv)]
         return Completed(tuple(argv), entry["returncode"], entry["stdout"], entry["stderr"])
-
-    def close(self) -> None:
-        """A recording needs no closing."""
 
 
 @pytest.fixture
