@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trexbench.core.errors import DutError
-from trexbench.host.ping import EchoReply, PingSeries, parse_ping, ping
+from trexbench.host.ping import PingSeries, parse_ping, ping
 from trexbench.session.tcp.hosts import Endpoint, Endpoints
 from trexbench.session.tcp.proof import judge, prove_path
 
@@ -44,19 +44,23 @@ round-trip min/avg/max = 0.431/0.431/0.431 ms
 
 @pytest.mark.parametrize(
     ("text", "sent", "times_s", "ttls"),
-    [(IPUTILS, 4, (0.000112, 1.023), (63,)), (SIX, 2, (0.000159, 0.000096), (63,)), (BUSYBOX, 2, (0.000431,), (64,))],
+    [
+        (IPUTILS, 4, (0.000112, 1.023), (63, 63)),
+        (SIX, 2, (0.000159, 0.000096), (63, 63)),
+        (BUSYBOX, 2, (0.000431,), (64,)),
+    ],
     ids=["iputils", "IPv6 and names", "busybox"],
 )
 def test_output_of_every_kind(text: str, sent: int, times_s: tuple[float, ...], ttls: tuple[int, ...]) -> None:
     found = parse_ping(text)
-    assert found is not None and (found.sent, len(found.answers), found.ttls) == (sent, len(times_s), ttls)
+    assert found is not None and (found.sent, found.ttls) == (sent, ttls)
     assert found.times_s == pytest.approx(times_s)
 
 
 def test_what_else_is_said_of_the_path() -> None:
     found = parse_ping(IPUTILS)
-    assert found is not None and found.duplicates == 1 and found.told[-1] == "Destination Host Unreachable"
-    assert found.redirects == ("Redirect Host(New nexthop: 100.66.1.9)",)
+    assert found is not None and found.duplicates == 1
+    assert found.told == ("Redirect Host(New nexthop: 100.66.1.9)", "Destination Host Unreachable")
 
 
 @given(st.lists(st.tuples(st.integers(0, 255), st.integers(0, 10**7)), max_size=20), st.integers(0, 5))
@@ -68,13 +72,13 @@ def test_every_answer_that_is_printed_is_read(answers: list[tuple[int, int]], lo
     total = f"{len(answers) + lost} packets transmitted, {len(answers)} received, 0% packet loss, time 9ms"
     found = parse_ping("\n".join(["PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.", *lines, "", total]))
     assert found is not None and found.sent == len(answers) + lost
-    assert [one.ttl for one in found.answers] == [ttl for ttl, _ in answers]
+    assert found.ttls == tuple(ttl for ttl, _ in answers)
     assert found.times_s == pytest.approx([us / 1e6 for _, us in answers])
 
 
 def test_ping_asks_as_told_and_waits_long_enough() -> None:
     there = Says(Said(BUSYBOX, returncode=1))
-    assert len(ping(there, "192.0.2.1", 60, 0.5, 4, "192.0.2.9").answers) == 1, "what was lost is a result, no error"
+    assert len(ping(there, "192.0.2.1", 60, 0.5, 4, "192.0.2.9").ttls) == 1, "what was lost is a result, no error"
     assert there.ran[0] == "ping -4 -n -c 60 -i 0.5 -W 2 -I 192.0.2.9 192.0.2.1" and there.timeout_s > 32
 
 
@@ -86,7 +90,7 @@ def test_ping_that_cannot_run_says_so() -> None:
 
 
 def seen(*ttls: int, **more: object) -> PingSeries:
-    return PingSeries(3, tuple(EchoReply(ttl, 0.001) for ttl in ttls), **more)  # type: ignore[arg-type]
+    return PingSeries(3, ttls, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

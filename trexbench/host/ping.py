@@ -22,43 +22,22 @@ _WAIT_S = 10.0
 
 
 @dataclass(frozen=True)
-class EchoReply:
-    """Answer to one request. ttl: time to live, or hop limit, on arrival. time_s: None where ping prints none."""
-
-    ttl: int
-    time_s: float | None
-
-
-@dataclass(frozen=True)
 class PingSeries:
     """One run of ping."""
 
     sent: int
-    answers: tuple[EchoReply, ...] = ()
-    """First answer to each request, in order of arrival."""
+    ttls: tuple[int, ...] = ()
+    """Time to live, or hop limit, of the first answer to each request on arrival, in their order."""
+    times_s: tuple[float, ...] = ()
+    """Times of these answers, as far as ping prints them."""
     duplicates: int = 0
     told: tuple[str, ...] = ()
     """Messages of other hosts, as ``Redirect Host(New nexthop: 10.0.0.1)``."""
 
-    @property
-    def times_s(self) -> tuple[float, ...]:
-        """Times of the answers, in order of arrival."""
-        return tuple(answer.time_s for answer in self.answers if answer.time_s is not None)
-
-    @property
-    def ttls(self) -> tuple[int, ...]:
-        """Distinct values that answers arrived with."""
-        return tuple(sorted({answer.ttl for answer in self.answers}))
-
-    @property
-    def redirects(self) -> tuple[str, ...]:
-        """Messages that are redirects."""
-        return tuple(message for message in self.told if "redirect" in message.lower())
-
 
 def parse_ping(text: str) -> PingSeries | None:
     """Parse what ping prints; None without the line of its totals."""
-    answers: dict[int, EchoReply] = {}
+    answers: dict[int, re.Match[str]] = {}
     duplicates, messages = 0, list[str]()
     for line in text.splitlines():
         if match := _ANSWER.match(line.strip()):
@@ -66,14 +45,16 @@ def parse_ping(text: str) -> PingSeries | None:
             if match["again"] or sequence in answers:
                 duplicates += 1
                 continue
-            answers[sequence] = EchoReply(int(match["ttl"]), float(match["time"]) / 1000 if match["time"] else None)
+            answers[sequence] = match
         elif match := _NOTICE.match(line.strip()):
             messages.append(match["what"].strip())
     totals, again = _SENT.search(text), _DUPLICATES.search(text)
     if totals is None:
         return None
-    counted = int(again[1]) if again else 0
-    return PingSeries(int(totals[1]), tuple(answers.values()), max(duplicates, counted), tuple(messages))
+    ttls = tuple(int(answer["ttl"]) for answer in answers.values())
+    times_s = tuple(float(answer["time"]) / 1000 for answer in answers.values() if answer["time"])
+    duplicates = max(duplicates, int(again[1]) if again else 0)
+    return PingSeries(int(totals[1]), ttls, times_s, duplicates, tuple(messages))
 
 
 def ping(

@@ -76,17 +76,17 @@ def _prove_way(asking: Endpoint, other: Endpoint, version: int, around: bool, ro
 def judge(series: PingSeries, sent_ttl: int, routers: int, version: int) -> tuple[str, str] | None:
     """Check replies sent with this TTL through this many routers; return what is wrong and the remedy, or None."""
     word = "TTL" if version == 4 else "hop limit"
-    if series.redirects:
+    if redirects := [message for message in series.told if "redirect" in message.lower()]:
         remedy = "turn redirects off on the router, and see that each endpoint is on a network of its own"
-        return f"the router redirects it ({series.redirects[0]})", remedy
-    if not series.answers:
+        return f"the router redirects it ({redirects[0]})", remedy
+    if not series.ttls:
         told = f" ({series.told[-1]})" if series.told else ""
         return f"none of {series.sent} echo requests was answered{told}", "see cables, routes and the router's firewall"
     if series.duplicates:
         return f"{series.duplicates} answers came twice", "look for a loop, or for two hosts with one address"
-    if series.ttls != (sent_ttl - routers,):
-        ttls = " and ".join(map(str, series.ttls))
-        crossed = [sent_ttl - ttl for ttl in series.ttls]
+    if (arrived := sorted({*series.ttls})) != [sent_ttl - routers]:
+        ttls = " and ".join(map(str, arrived))
+        crossed = [sent_ttl - ttl for ttl in arrived]
         seen = f"answers leave with {word} {sent_ttl} and arrive with {ttls}"
         if crossed == [0]:
             return f"{seen}: no router forwarded them", "see that both endpoints' routes lead through the DUT"

@@ -198,7 +198,7 @@ def read_number(host: Transport, path: str, what: str) -> int:
 def prove_tunnel(client: Transport, tunnel: OpenTunnel) -> None:
     """Prove that the far end answers, and that packets of the MTU pass unfragmented, but none of a byte more."""
     what = f"tunnel {tunnel.tunnel.kind} from {client.place}"
-    if not ping(client, FAR, _COUNT, _EVERY_S, source=CLIENT).answers:
+    if not ping(client, FAR, _COUNT, _EVERY_S, source=CLIENT).ttls:
         raise DutError(f"{what}: none of {_COUNT} echo requests was answered", "see firewalls between its ends")
     for size, passes in ((tunnel.mtu, True), (tunnel.mtu + 1, False)):
         *words, address = ping_argv(FAR, _COUNT, _EVERY_S, 4, CLIENT)
