@@ -177,16 +177,15 @@ def test_what_is_impossible_is_refused_before_anything_is_touched(
     change(box)
     bench = Bench(tmp_path, box, LINUX, queues)
     before = copy.deepcopy(box)
-    with pytest.raises(DutError) as caught:
-        bench.apply()
-    assert message in str(caught.value)
+    for ask in (bench.apply, bench.wrong):
+        with pytest.raises(DutError) as caught:
+            ask()
+        assert message in str(caught.value)
     assert box == before and bench.journal.entries() == ()
-    assert queues == 2 or bench.wrong()
-    assert queues or "interface: wanted enp3s0f1, found only enp3s0f0" in bench.wrong()
 
 
 SPOILT = [
-    (lambda box: box._set_queues("enp3s0f0", 3), "receive queues of enp3s0f0: wanted 2, found 3 (it has at"),
+    (lambda box: box._set_queues("enp3s0f0", 3), "receive queues of enp3s0f0: wanted 2, found 3"),
     (_file("/proc/irq/51/smp_affinity_list", "0-3"), "interrupt 51 (enp3s0f0-TxRx-1) of enp3s0f0: wanted CPU 2"),
     (_file("/sys/class/net/enp3s0f1/queues/rx-0/rps_cpus", "0"), "RPS of enp3s0f1 rx-0: wanted 00000006"),
     (_file(GOVERNOR.format(0), "powersave"), "governor of policy0: wanted performance, found powersave"),

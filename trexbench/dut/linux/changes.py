@@ -223,12 +223,14 @@ def _hops(route: Mapping[str, Any]) -> list[str]:
 
 
 def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
-    """List everything the config asks for that the facts do not show."""
-    config, wrong = wanted.config, list[Mismatch]()
-    for version in config.versions if wanted.forwards else ():
-        wrong += unmet(_forwarding(wanted, version, facts))
-    for port in config.ports:
-        wrong += _compare_port(wanted, port, facts)
+    """List everything the config asks for that the facts do not show: what plan would change, and what it cannot."""
+    config = wanted.config
+    closer = [f"link of {name}" for name in wanted.interfaces] + [f"route {route.to}" for route in config.routes]
+    wrong = [mismatch for mismatch in unmet(plan(wanted, facts)) if mismatch.what not in closer]
+    for name, link in facts["interfaces"].items():
+        # operstate lags behind by up to a second; these two flags do not.
+        if link is not None and not (link["admin_up"] and link["carrier"]):
+            wrong.append(LinkDown(f"link of {name}", "up", "no carrier" if link["admin_up"] else "set down"))
     table = [(entry["to"], _hops(entry)) for entry in facts["routes"]]
     for route in config.routes:
         wrong += compare_route(config, route, wanted.hop(route), table)
@@ -236,20 +238,7 @@ def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
         if path["hop"] != wanted.hop(route):
             what = f"path of {source} to {destination}" + (f" arriving at {arrival}" if arrival else "")
             wrong.append(Mismatch(what, wanted.hop(route), str(path["answer"])))
-    planned = _sysctls(wanted, facts) + firewall_changes(wanted, facts) + redirect_changes(wanted, facts)
-    return wrong + compare_tuning(wanted, facts) + unmet(planned + tunnel_changes(wanted, facts))
-
-
-def _compare_port(wanted: Wanted, port: Port, facts: Facts) -> list[Mismatch]:
-    name = port.interface
-    link = facts["interfaces"].get(name)
-    if link is None:
-        return [Mismatch("interface", name, f"only {', '.join(facts['links'])}")]
-    wrong = list[Mismatch]()
-    if not (link["admin_up"] and link["carrier"]):
-        # operstate lags behind by up to a second; these two flags do not.
-        wrong.append(LinkDown(f"link of {name}", "up", "no carrier" if link["admin_up"] else "set down"))
-    return wrong + unmet(_vlans(wanted, port, facts) + _port_changes(wanted, port, facts))
+    return wrong + compare_tuning(wanted, facts)
 
 
 def probes(wanted: Wanted) -> list[tuple[Route, Address, Address, str]]:

@@ -14,7 +14,7 @@ from ...config.settings import KEEP
 from ...core.dut.rss import PortHash, QueuePlace, Spreading
 from ...core.errors import DutError
 from ...host.files import mask, parse_cpus, parse_mask
-from ..settings import Change, Command, Mismatch, Wanted, counted, unmet
+from ..settings import Change, Command, Mismatch, Wanted, counted
 
 Facts = Mapping[str, Any]
 
@@ -106,8 +106,8 @@ def placement_changes(wanted: Wanted, facts: Facts) -> list[Change]:
 
 
 def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
-    """List every setting of this module that the facts do not show."""
-    settings, wrong = wanted.config.linux, unmet(host_changes(wanted, facts))
+    """List what the config asks for of this module's settings, and no change can bring about."""
+    settings, wrong = wanted.config.linux, list[Mismatch]()
     running = facts["irqbalance"]["running"]
     if settings.irqbalance == "off" and running is not False and facts["irqbalance"]["unit"] != "active":
         found = "running" if running else "unknown"
@@ -115,14 +115,11 @@ def compare_tuning(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     if settings.governor != KEEP and not facts["governors"]:
         wrong.append(Mismatch("governor of any CPU", settings.governor, "no cpufreq"))
     placed = {name for name, _, _ in _wanted_irqs(wanted, facts)}
-    for name, link in _links(wanted, facts):
-        remedy = f"it has at most {most_queues(link)}"
-        wrong += [replace(queues, remedy=remedy) for queues in unmet(_channels(name, link, wanted.rx_queues))]
-        wrong += unmet(_offloads(wanted, name, link))
+    for name, _ in _links(wanted, facts):
         if settings.irqs == "spread" and name not in placed:
             wish = "one for each receive queue"
             wrong.append(Mismatch(f"interrupts of {name}", wish, "none named so", "set linux.irqs: keep"))
-    return wrong + unmet(placement_changes(wanted, facts))
+    return wrong
 
 
 def queues_in_use(link: Mapping[str, Any]) -> int:
