@@ -52,6 +52,7 @@ class Script:
     openings: list[BaseException | str] = field(default_factory=list)
     runs: list[BaseException | str] = field(default_factory=list)
     closings: list[BaseException | str] = field(default_factory=list)
+    result: RunResult = RESULT
     calls: list[str] = field(default_factory=list)
     look: Callable[[], None] = lambda: None
 
@@ -65,7 +66,7 @@ class Script:
     def measure(self, request: Request, output: Output, begun: Begun) -> Measured[RunResult]:
         self.calls.append(f"run {request.mode} {request.direction_name}")
         run = replace(
-            RESULT,
+            self.result,
             samples=(),
             status=Status.RUNNING,
             command={**RESULT.command, "mode": request.mode, **request.labels},
@@ -74,7 +75,7 @@ class Script:
 
         def drive(underway: Underway[RunResult]) -> None:
             self.look()
-            underway.run = replace(run, samples=RESULT.samples)
+            underway.run = replace(run, samples=self.result.samples)
             self._play(self.runs)
 
         return carry_out(run, drive, output, begun)
@@ -191,6 +192,12 @@ def test_what_would_fail_again_is_not_tried_again(tmp_path: Path, error: Excepti
     night = night_of(tmp_path, script)
     assert states(night) == "dfdd" and night_code(night) == code and len(night.cells[1].attempts) == 1
     assert [call.split()[0] for call in script.calls] == ["open", "run", "run", "open", "run", "run"]
+
+
+def test_a_search_that_found_no_answer_has_failed(tmp_path: Path) -> None:
+    restless = make_result(make_plan(kind="search", goals=(0.001,), width=0.001), World(7e5, noise=0.05))
+    night = night_of(tmp_path, Script(result=restless), jobs_of(only=["*64b uni*"]))
+    assert states(night) == "f" and night_code(night) == 4 and "looks did not find" in str(night.failures)
 
 
 def test_a_dut_that_cannot_be_reached_costs_its_own_cells_only(tmp_path: Path) -> None:
