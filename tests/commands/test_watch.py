@@ -62,13 +62,13 @@ def test_a_night_is_followed(tmp_path: Path) -> None:
         before = state(port)
         assert before["lines"] == [] and f'data-version="{before["version"]}"' in page
         assert "connect-src &#39;self&#39;" in page and "2026-11-02" not in page
-        night = begin(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-02", "--speedup", "8", "-q")
+        night = begin(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-02", "--speedup", "20", "-q")
         seen, deadline, after = set[str](), time.monotonic() + WITHIN_S, before
         while night.poll() is None or after["lines"] or after["version"] == before["version"]:
             assert time.monotonic() < deadline, seen
             after = state(port)
             seen.update(map(str, after["lines"]))  # type: ignore[call-overload]
-            time.sleep(0.2)
+            time.sleep(0.1)
         assert night.returncode == 0
         text = "\n".join(sorted(seen))
         assert "Night of 2026-11-02, tiny: 0 of 2 cells measured" in text
