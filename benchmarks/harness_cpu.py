@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from _ratios import ROOT, note, options, yardstick_s
-from tools import fake_server
+from tools import server_apart
 
 from trexbench.core.load.plan import Offer, pair_directions
 from trexbench.core.result import RunResult, Status
@@ -43,7 +43,7 @@ def measure(port_count: int, sample_s: float, seconds: float) -> float:
     """Percent of a core."""
     ports, clock = tuple(range(port_count)), RunClock()
     with (
-        fake_server(ports=port_count) as server,
+        server_apart(ports=port_count) as (server, _),
         connect(ServerAddress("127.0.0.1", server.rpc_port, server.pub_port), ports, clock) as generator,
         tempfile.TemporaryDirectory() as folder,
     ):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tools import document, fake_server, trexbench
+from tools import document, server_apart, trexbench
 
 DUT = """
 driver: linux
@@ -34,12 +34,12 @@ plan: {warmup: "10kpps:500ms", ramp_duration: 4s, hold: 1s, confirm: 1s, drain: 
 def test_a_server_that_is_lost_ends_the_run(tmp_path: Path, fault: str, said: str) -> None:
     """Other faults are in unit/test_generator_trex.py, unit/test_watchdog.py and unit/test_runner.py."""
     (tmp_path / "mine.yaml").write_text(DUT)
-    with fake_server(fault) as server:
+    with server_apart(fault) as (server, process):
         options = ("--mode", "64b", "--bidir", "--no-picture", "-q", *server.options)
         done = trexbench(tmp_path, "ramp", "--dut", "mine.yaml", *options, timeout_s=40)
         if "die" in fault:
-            assert server.process.wait(30) == -9
-            assert server.process.stderr is not None and server.process.stderr.read() == ""
+            assert process.wait(30) == -9
+            assert process.stderr is not None and process.stderr.read() == ""
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("trexbench: ")]
     assert done.returncode == 5 and re.fullmatch(f"trexbench: {said}", line) and "Traceback" not in done.stderr
     found = document(tmp_path)

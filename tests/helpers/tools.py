@@ -18,10 +18,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from engine_fake import FakeEngine
+
+from trexbench.stlserver.rpc.server import StlServer
+
 ROOT = Path(__file__).resolve().parents[2]
 TREXBENCH = (sys.executable, "-m", "trexbench")
-
-FAKE_SERVER = (sys.executable, str(ROOT / "tests" / "helpers" / "engine_fake.py"))
 
 
 def environment(run_dir: Path) -> dict[str, str]:
@@ -143,7 +145,6 @@ def await_line(run: subprocess.Popen[str], *words: str) -> None:
 
 @dataclass(frozen=True)
 class Server:
-    process: subprocess.Popen[str]
     rpc_port: int
     pub_port: int
 
@@ -157,11 +158,19 @@ class Server:
 
 
 @contextmanager
-def fake_server(*faults: str, ports: int = 2) -> Iterator[Server]:
-    """The embedded server with an engine that forwards perfectly and moves nothing, and fails in these ways."""
+def fake_server() -> Iterator[Server]:
+    """The embedded server, in this process, with an engine that forwards perfectly and moves nothing."""
+    with StlServer(FakeEngine()) as server:
+        yield Server(server.rpc_port, server.pub_port)
+
+
+@contextmanager
+def server_apart(*faults: str, ports: int = 2) -> Iterator[tuple[Server, subprocess.Popen[str]]]:
+    """The same as a process of its own, which fails in these ways."""
     options = ["--ports", str(ports), "--rpc-port", "0", "--pub-port", "0", "--die-with-parent"]
+    options += [word for fault in faults for word in ("--fault", fault)]
     with subprocess.Popen(
-        [*FAKE_SERVER, *options, *(word for fault in faults for word in ("--fault", fault))],
+        [sys.executable, str(ROOT / "tests" / "helpers" / "engine_fake.py"), *options],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -171,7 +180,7 @@ def fake_server(*faults: str, ports: int = 2) -> Iterator[Server]:
         assert process.stdout is not None and process.stdin is not None
         try:
             rpc, pub = re.findall(r":(\d+)", process.stdout.readline())
-            yield Server(process, int(rpc), int(pub))
+            yield Server(int(rpc), int(pub)), process
         finally:
             process.stdin.close()
             try:

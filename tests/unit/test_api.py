@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pytest
 from effort import NIGHTLY
-from tools import fake_server
+from tools import server_apart
 from verbs import ROOT, empty_directory, python  # noqa: F401
 
 import trexbench
@@ -250,7 +250,7 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
 
 def test_an_error_that_ends_a_run_has_what_was_measured() -> None:
     quick: dict[str, Any] = {"warmup_duration": 1, "ramp_duration": 20, "sample": "200ms", "results": "here"}
-    with fake_server("die@3s") as server, pytest.raises(trexbench.GeneratorError) as caught:
+    with server_apart("die@3s") as (server, _), pytest.raises(trexbench.GeneratorError) as caught:
         where = {"server": "127.0.0.1", "rpc_port": server.rpc_port, "pub_port": server.pub_port}
         trexbench.ramp("netgate-vpp", "64b", **where, apply=False, **quick)
     assert isinstance(caught.value.result, trexbench.RunResult) and caught.value.result.samples
