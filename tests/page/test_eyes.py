@@ -20,7 +20,7 @@ SEEN = dict.fromkeys(STATES, EVERY) | {
     "one_night": (*EVERY, "phone", "finger"),
     "change": (*EVERY, "forced", "tablet", "phone", "finger", "choices", "larger", "keyboard", "touch", "paper"),
     "tcp": (*EVERY, "forced", "tablet", "phone", "finger", "choices", "larger", "keyboard", "touch", "paper"),
-    "wans": (*EVERY, "phone", "finger", "paper"),
+    "wans": (*EVERY, "phone", "finger", "larger", "keyboard", "touch", "paper"),
     "searches": (*EVERY, "phone", "finger", "paper"),
     "simulated": (*EVERY, "paper"),
     "failed": (*EVERY, "phone", "finger", "larger", "paper"),
@@ -29,11 +29,14 @@ SEEN = dict.fromkeys(STATES, EVERY) | {
 }
 """State -> what of it is looked at."""
 OFTEN = {
-    "change": tuple(one for one in SEEN["change"] if one not in ("axe dark", "axe phone", "tablet")),
-    "tcp": ("silent", "axes", "layout", "axe dark", "axe phone", "phone", "choices"),
-    "wans": ("silent", "axes", "layout", "phone", "finger"),
+    "change": ("silent", "axes", "layout", "light", "dark", "forced", "reader", "axe", "phone", "finger", "choices"),
+    "tcp": ("silent", "axes", "layout", "axe dark", "axe phone", "phone"),
+    "wans": ("silent", "axes", "layout", "phone", "finger", "larger", "keyboard", "touch", "paper"),
 }
-"""State -> what of it .ci/run looks at; the rest is for nights, and no other state is made before."""
+"""State -> what of it .ci/run looks at; the rest is for nights, and no other state is made before.
+
+What takes long by the size of the page, as a walk by keyboard does, is for the smallest.
+"""
 PAGES = [
     pytest.param(
         state, check, id=f"{state}-{check}", marks=() if check in OFTEN.get(state, ()) else pytest.mark.nightly

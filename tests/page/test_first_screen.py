@@ -66,7 +66,7 @@ SEEN = """Array.from(document.querySelectorAll('{}')).every(function (one) {{
   return box.width > 0 && box.bottom > 0 && box.top < innerHeight && box.right <= innerWidth + 1; }})"""
 
 
-@pytest.mark.parametrize("width", [1440, 768, 375])
+@pytest.mark.parametrize("width", by_day(2, [375, 1440, 768]))
 def test_the_verdict_and_the_worst_event_are_seen_at_once(show: Callable[[Report], Page], width: int) -> None:
     page = show(slower())
     page.size(width, 900, phone=width < 500)

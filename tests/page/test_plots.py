@@ -206,7 +206,7 @@ HOSTILE = (
 
 def test_hostile_addresses_change_nothing(opened: Page, page: Path) -> None:
     before = opened.evaluate(VIEW)
-    for hostile in HOSTILE[: scaled(len(HOSTILE), 2)]:
+    for hostile in HOSTILE[: scaled(len(HOSTILE), 1)]:
         opened.call("Page.navigate", url="about:blank")
         opened.open(f"{page.as_uri()}#{quote(hostile, safe='=&%+')}")
         assert opened.evaluate(VIEW) == before and opened.evaluate("window.scrollY") == 0, hostile
@@ -254,6 +254,7 @@ def bare(text: str) -> str:
     return "".join(text.split())
 
 
+@pytest.mark.nightly
 def test_a_page_printed_unseen_has_every_plot(opened: Page, tmp_path: Path) -> None:
     titles = "Array.from(document.querySelectorAll('.plot .xtitle, .plot .ytitle'))"
     titles += ".map(function (one) { return one.textContent; })"
@@ -298,7 +299,7 @@ CROSSED = """Array.from(document.querySelectorAll('#plot-costs .textpoint text')
 """Figures beside the plot of costs on which a mark lies."""
 
 
-@pytest.mark.parametrize("width", [375, 768])
+@pytest.mark.parametrize("width", by_day(1, [375, 768]))
 def test_figures_beside_the_costs_lie_on_no_mark(chromium: Page, page_of: Callable[[str], Path], width: int) -> None:
     chromium.size(width, 900, phone=width == 375)
     chromium.open(page_of("change").as_uri())

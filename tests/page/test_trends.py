@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from browser import Page
+from effort import by_day
 from nights import changed
 from report_cases import make_change, make_night, make_record, make_row
 
@@ -182,7 +183,7 @@ def test_many_nights_have_shorter_spans(show: Any) -> None:
     assert page.evaluate(f"{PLOT}._fullLayout.xaxis.range[0]") > "2026-10-19"
 
 
-@pytest.mark.parametrize("width", [375, 1440])
+@pytest.mark.parametrize("width", by_day(1, [375, 1440]))
 def test_panels_have_numbers_titles_and_one_scale_and_are_bounded(show: Any, chromium: Page, width: int) -> None:
     cells = [Cell(f"dut{at}", mode, bidir, None) for at in range(6) for mode in "abcd" for bidir in (False, True)]
     chromium.size(width, 900, phone=width < 500)
