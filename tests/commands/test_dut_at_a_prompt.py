@@ -60,8 +60,9 @@ def edgeos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def dut(folder: Path, verb: str, name: str, *options: str, code: int = 0) -> str:
     done = trexbench(folder, "dut", verb, f"{name}.yaml", *options)
     assert done.returncode == code, done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said and PASSWORD not in said
+    return said
 
 
 def life(folder: Path, name: str, steps: int, lines: int) -> tuple[Any, Any]:
@@ -116,6 +117,7 @@ def test_facts_and_counters_of_an_edgerouter(tmp_path: Path, edgeos: Path) -> No
 QUICK = "--ramp-duration 4s --hold 1s --confirm 0s --warmup 1kpps:1s --sample 0.5s --no-picture"
 
 
+@pytest.mark.nightly
 def test_a_run_applies_reads_back_and_counts(tmp_path: Path, mikrotik: CliServer) -> None:
     with fake_server() as server:
         options = [one for one in server.options if one != "--no-apply"]

@@ -66,6 +66,7 @@ def test_it_is_planned_applied_read_back_and_reverted(added: Path) -> None:
     assert (added / "eth1.address").read_text() == "10.9.9.9/24\n"
 
 
+@pytest.mark.nightly
 def test_its_counters_are_read(added: Path) -> None:
     for name in ("eth0", "eth1"):
         (added / f"{name}.packets").write_text("1000\n")
@@ -73,6 +74,7 @@ def test_its_counters_are_read(added: Path) -> None:
     assert [(one["port"], one["rx_packets"]) for one in seen] == [(0, 1000), (1, 1000)]
 
 
+@pytest.mark.nightly
 def test_its_twin_is_measured(added: Path) -> None:
     run(added, "ramp", "--dut", "./box.yaml", "--mode", "1flow-64b", "--sim", "-q", "--no-picture", *QUICK)
     (path,) = (added / "results").glob("*/box/*.json")
