@@ -20,7 +20,7 @@ from runs import World, make_plan, make_result
 from seen import kernel, vpp
 from tcp_runs import Path as TcpPath
 from tcp_runs import make_tcp_result, through_a_tunnel
-from tools import succeed
+from verbs import run_in
 from year import make_report
 
 from trexbench.core.dut.telemetry import DutReading, Moment, Observation
@@ -55,7 +55,7 @@ def told_of(cell: Cell) -> dict[str, Any]:
 def page_of(results: Path, *arguments: str) -> Path:
     """Run ``trexbench report`` on these results; return the path of the page."""
     path = results.parent / "report.html"
-    succeed(results.parent, "report", "--results", str(results), "-o", str(path), *arguments)
+    run_in(results.parent, "report", "--results", results, "-o", path, *arguments)
     return path
 
 
@@ -177,7 +177,7 @@ def searches(place: Path) -> Path:
 def efficiency(place: Path) -> Path:
     rates = ("--rates", "1kpps,100kpps,1mpps,10%", "--hold", "4", "--sim", "--speedup", "10000")
     for dut in ("netgate-vpp", "netgate-linux"):
-        succeed(place, "efficiency", "--dut", dut, "--mode", "var2-64b", *rates)
+        run_in(place, "efficiency", "--dut", dut, "--mode", "var2-64b", *rates)
     return page_of(place / "results")
 
 
@@ -203,7 +203,7 @@ def tcp(place: Path) -> Path:
 
 def suite(place: Path, text: str, *arguments: str) -> Path:
     (place / "mine.yaml").write_text(text)
-    succeed(place, "suite", "run", "mine.yaml", "--sim", "-q", *arguments)
+    run_in(place, "suite", "run", "mine.yaml", "--sim", "-q", *arguments)
     return page_of(place / "results")
 
 

@@ -33,6 +33,17 @@ def run(*words: object) -> Said:
     return Said(ended.value.code, out.read(), err.read())
 
 
+def run_in(folder: Path, *words: object) -> Said:
+    """The same in this directory, of which its state is, too; it succeeds."""
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(folder)
+        for name in ("run", "state"):
+            here.setenv(f"TREXBENCH_{name.upper()}_DIR", str(folder / name))
+        said = run(*words)
+    assert said.code == 0, said
+    return said
+
+
 def python(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in an interpreter of its own, with nothing in its environment but this and the checkout's path."""
     argv, environment = [sys.executable, "-c", code, *words], {"PYTHONPATH": str(ROOT), **environment}

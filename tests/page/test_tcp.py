@@ -10,7 +10,7 @@ from bdp_runs import BEHIND, LONG, swept
 from browser import Page
 from report_cases import Elements, report_of
 from runs import sized
-from tools import succeed
+from verbs import run_in
 
 from trexbench.core.history.rows import row_of
 from trexbench.report.page.report import Report
@@ -52,11 +52,11 @@ def test_a_suites_page_has_its_published_figures_beside_the_measured(tmp_path: P
     suite.parent.mkdir()
     suite.write_text(SUITE)
     for command in (("suite", "run", "mine", "--sim"), ("report", "-o", "r.html")):
-        succeed(tmp_path, *command)
+        run_in(tmp_path, *command)
     text = Elements(page.read_text()).words.partition("Beside published figures")[2]
     assert all(words in text for words in ("vpn-i5-2400 1gbit-relay forward-ipv4", "931", "67.6 %", "link"))
     suite.unlink()
-    succeed(tmp_path, "report", "-o", "r.html")
+    run_in(tmp_path, "report", "-o", "r.html")
     assert 'id="published"' not in page.read_text(), "a suite that is gone has no published figures"
 
 
