@@ -1,8 +1,8 @@
-"""Runs commands in forks of a process that has loaded everything, the STL client too: ``python preload.py [LOAD...]``.
+"""Runs commands in forks of a process that has loaded everything, the STL client too: ``python preload.py``.
 
-LOAD: a module beside this one that adds itself to trexbench's tables.
 For each JSON line of standard input (the directory to run in, the arguments, the files for standard output and error,
-the environment) two lines of output: the fork's process id, and its exit code, negative where a signal killed it.
+the environment, modules beside this one that add themselves to trexbench's tables) two lines of output: the fork's
+process id, and its exit code, negative where a signal killed it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from trexbench.cli import main
 from trexbench.generator.trex.client import load_client
 
 
-def command(folder: str, arguments: list[str], files: list[str], environment: dict[str, str], begun: int) -> None:
+def command(
+    begun: int, folder: str, arguments: list[str], files: list[str], environment: dict[str, str], loads: list[str]
+) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -41,6 +43,8 @@ def command(folder: str, arguments: list[str], files: list[str], environment: di
         os.close(opened)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     faulthandler.register(signal.SIGUSR1, file=2)  # for who asks where it hangs
+    for load in loads:
+        importlib.import_module(load).add()
     os.close(begun)
     try:
         main(arguments)
@@ -59,14 +63,11 @@ def end(code: int | str | None) -> NoReturn:
 
 def serve() -> None:
     load_client()
-    for load in sys.argv[1:]:
-        importlib.import_module(load).add()
     gc.freeze()  # else a collection in a fork would copy all that was loaded
     for line in sys.stdin:
-        folder, arguments, files, environment = json.loads(line)
         hears, begun = os.pipe()
         if (child := os.fork()) == 0:
-            command(folder, arguments, files, environment, begun)
+            command(begun, *json.loads(line))
         os.close(begun)
         os.read(hears, 1)  # ends when the child closes its end
         os.close(hears)

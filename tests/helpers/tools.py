@@ -34,9 +34,9 @@ def environment(run_dir: Path) -> dict[str, str]:
 class Forks:
     """Commands in forks of one process (preload.py), which spares each of them a second or two of imports."""
 
-    def __init__(self, *loads: str) -> None:
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests" / "helpers" / "preload.py"), *loads],
+            [sys.executable, str(ROOT / "tests" / "helpers" / "preload.py")],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             cwd=ROOT,
             stdin=subprocess.PIPE,
@@ -44,10 +44,13 @@ class Forks:
             bufsize=0,  # select() does not see a second line that was read along with the first
         )
 
-    def begin(self, cwd: Path, arguments: Sequence[str], out: Path, err: Path) -> int:
-        """Its process id. It gets the environment as it is now, which a test may have changed."""
+    def begin(self, cwd: Path, arguments: Sequence[str], out: Path, err: Path, loads: Sequence[str] = ()) -> int:
+        """Its process id. It gets the environment as it is now, which a test may have changed.
+
+        loads: modules that add themselves to trexbench's tables.
+        """
         assert self._process.stdin is not None
-        asked = [str(cwd), arguments, [str(out), str(err)], environment(cwd / "run")]
+        asked = [str(cwd), arguments, [str(out), str(err)], environment(cwd / "run"), loads]
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
         return self._answer()
@@ -72,9 +75,9 @@ class Forks:
 
 
 @cache
-def shared_forks(*loads: str) -> Forks:
-    """For all tests, one command after the other. loads: modules that add themselves to trexbench's tables."""
-    forks = Forks(*loads)
+def shared_forks() -> Forks:
+    """For all tests, one command after the other."""
+    forks = Forks()
     atexit.register(forks.close)
     return forks
 
@@ -83,10 +86,10 @@ def trexbench(
     cwd: Path, *arguments: str, timeout_s: float = 120, loads: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
     """The command, in a directory of its own; configs and profiles are the checkout's."""
-    forks = shared_forks(*loads)
+    forks = shared_forks()
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        child = forks.begin(cwd, arguments, out, err)
+        child = forks.begin(cwd, arguments, out, err, loads)
         if not (ended := forks.has_ended(timeout_s)):
             os.kill(child, signal.SIGKILL)
         code = forks.exit_code()
