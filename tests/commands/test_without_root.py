@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools import ROOT, Server, await_line, begin, fake_server, succeed, trexbench
+from tools import ROOT, Server, await_line, begin, server_apart, succeed, trexbench
 
 Options = tuple[str, ...]
 PLAN = (
@@ -19,7 +19,7 @@ PLAN = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with fake_server() as running:
+    with server_apart() as (running, _):  # which owes its frames to nobody's threads
         yield running
 
 

@@ -19,7 +19,7 @@ from seen import run_of, vpp
 from tcp_runs import make_tcp_result
 from verbs import run
 
-COUNT = scaled(1000, 30)
+COUNT = scaled(1000, 15)
 """Documents of each kind."""
 SEED = int(os.environ.get("TREXBENCH_FUZZ_SEED", "1"))
 DOCUMENTS: Mapping[str, Any] = {
