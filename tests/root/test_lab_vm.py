@@ -139,12 +139,13 @@ def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, command: Sequ
     assert not list((tmp_path / "run").glob(f"{OWN}*.console"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("machine", "words"),
     [
-        pytest.param({"append": "init=/nonesuch rdinit=/nonesuch root=/dev/none"}, "panicked"),
-        pytest.param({"prompt": "'^never$'", "boot": "9s"}, "lab-vm-linux#", marks=pytest.mark.nightly),
-        pytest.param({"memory": "64"}, "Booting from ROM", marks=pytest.mark.nightly),
+        ({"append": "init=/nonesuch rdinit=/nonesuch root=/dev/none"}, "panicked"),
+        ({"prompt": "'^never$'", "boot": "9s"}, "lab-vm-linux#"),
+        ({"memory": "64"}, "Booting from ROM"),
     ],
 )
 def test_a_machine_that_does_not_start_is_quoted_in_one_line(

@@ -18,7 +18,7 @@ SUITE = f"""
 duts: [own]
 modes: [64b, imix, 1flow]
 directions: [uni]
-plan: {plan(ramp_duration="2s", hold="1s")}
+plan: {plan()}
 """
 
 
