@@ -18,7 +18,10 @@ from targets import (
     trex_directory,
 )
 
-EMBEDDED = [pytest.param(embedded_target, id="embedded"), pytest.param(simulated_target, id="simulated")]
+EMBEDDED = [
+    pytest.param(embedded_target, id="embedded"),
+    pytest.param(simulated_target, id="simulated", marks=pytest.mark.nightly),  # the same engine with another router
+]
 KERNEL = [pytest.param(kernel_target, id="kernel", marks=pytest.mark.root)]
 NAMED = [pytest.param(named_target, id="real")] if named_server() else []
 LAB = [pytest.param(lab_trex_target, id="real-lab", marks=pytest.mark.root)] if trex_directory() else []
