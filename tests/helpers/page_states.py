@@ -98,8 +98,7 @@ def store_night(
         )
         run = looked_at(run, pps, 358.25 / left, number)
         run = replace(run, dut={**run.dut, "description": DESCRIPTION, "facts": {**run.dut["facts"], **facts}})
-        writer = RunWriter(results, print).begin(run)
-        row = row_of(run, str(writer.end(run).relative_to(results)))
+        row = row_of(run, str(RunWriter(results, print).end(run).relative_to(results)))
         records.append(make_record(row, failed.get(cell)))
     NightWriter.begin(results, make_night(*records, at=at, finished=f"{at}T03:00:00Z"))
 

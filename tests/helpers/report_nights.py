@@ -28,8 +28,7 @@ def store_night(
         started = f"{at}T02:00:00Z"
         run = make_run(cell, command=labels, started=started, ramp_s=15.0, capacity_pps=capacity_pps, latency_s=timed_s)
         run = replace(run, dut={**run.dut, **facts})
-        writer = RunWriter(results, print).begin(run)
-        row = row_of(run, str(writer.end(run).relative_to(results)))
+        row = row_of(run, str(RunWriter(results, print).end(run).relative_to(results)))
         records.append(make_record(row, f"{cell.dut} did not answer" if cell == lost else None))
     night = make_night(*records, at=at)
     NightWriter.begin(results, replace(night, finished=night.started))
