@@ -93,7 +93,7 @@ def test_serve_puts_a_twin_behind_a_port_for_any_client(tmp_path: Path) -> None:
         assert served.stdout is not None
         rpc, pub = re.findall(r":(\d+)", served.stdout.readline())
         where = ("--server", "127.0.0.1", "--rpc-port", rpc, "--pub-port", pub, "--no-apply")
-        plan = ("--warmup", "10kpps:1s", "--ramp-duration", "5", "--hold", "1", "--sample", "500ms", "--no-picture")
+        plan = ("--warmup", "10kpps:1s", "--ramp-duration", "4", "--hold", "1", "--sample", "500ms", "--no-picture")
         done = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "-q", *plan, *where)
     finally:
         served.terminate()
