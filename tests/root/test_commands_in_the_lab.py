@@ -1,23 +1,29 @@
-"""The steps of the OpenWrt example on a real kernel: with real packets in the lab, and through a real sshd."""
+"""The steps of the OpenWrt example on a real kernel, with real packets in the lab."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from openwrt import in_lab
 from packet_lab import namespaces, plan
-from tools import document, succeed, trexbench
+from tools import ROOT, document, succeed, trexbench
 
 PREFIX = f"tbc{os.getpid()}"
+SSH = "transport: {type: ssh, host: openwrt.example.net, user: root}\n"
+HERE = f"transport: {{type: netns}}\nlab: {{prefix: {PREFIX}}}\nplan: {plan()}\n"
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Path]:
+    """The shipped example for the lab's interfaces, without the firewall, which is OpenWrt's own script."""
+    text = (ROOT / "dut_configs" / "examples" / "openwrt.yaml").read_text()
+    text, dropped = re.subn(r"    - what: firewall stopped\n(?:      .*\n)+", "", text)
+    assert dropped == 1 and SSH in text
     path = tmp_path / "own.yaml"
-    path.write_text(f"{in_lab(PREFIX)}plan: {plan()}\n")
+    path.write_text(text.replace("eth1", "d0").replace("eth2", "d1").replace(SSH, HERE))
     yield path
     trexbench(tmp_path, "lab", "down", "--dut", str(path), "--force")
     assert not namespaces(PREFIX)
