@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tools import ROOT, folder_with, succeed, trexbench
 
-from suites import TWO, chat, without_twin
+from suites import ONE, TWO, chat, without_twin
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.night import CellState
 from trexbench.results.nights import load_nights
@@ -32,7 +32,7 @@ def relabelled(folder: Path, suite: str | None) -> Path:
 
 
 def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder_with(tmp_path, tiny=TWO.replace("[1, 3]", "1") + "keep_nights: 2\n")
+    folder_with(tmp_path, tiny=ONE + "keep_nights: 2\n")
     with chat() as (url, told):
         monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
         for date in ("2026-11-01", "2026-11-02", "2026-11-03"):
@@ -66,7 +66,7 @@ def test_a_night_leaves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder_with(tmp_path, broken=TWO.replace("64b", "64bb"))
+    folder_with(tmp_path, broken=ONE.replace("64b", "64bb"))
     with chat() as (url, told):
         monkeypatch.setenv("TREXBENCH_WEBHOOK", url)
         done = trexbench(tmp_path, "nightly", "broken", "--sim", "--prometheus", "x.prom", "--json")
@@ -83,7 +83,7 @@ def test_a_night_that_cannot_be_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_failed_cells_decide_the_exit_code_and_the_rest_is_reported(tmp_path: Path) -> None:
     without_twin(tmp_path)
-    folder_with(tmp_path, odd=TWO.replace("[{", "[bare, {"))
+    folder_with(tmp_path, odd=ONE.replace("[{", "[bare, {"))
     done = trexbench(tmp_path, "nightly", "odd", "--sim", "-q")
     assert done.returncode == 2, done.stderr
     assert "describes no twin" in done.stderr and "failed" in done.stdout

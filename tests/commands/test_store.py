@@ -17,7 +17,7 @@ from lasting_s3 import SECRET, bucket_here
 from sshd import WHY_NOT, running_sshd
 from tools import folder_with, succeed, trexbench
 
-from suites import TWO
+from suites import ONE
 from trexbench.core.errors import StoreError
 from trexbench.results import remote
 from trexbench.results.remote import Store, mirror_of, store_of
@@ -134,7 +134,7 @@ def test_sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_trouble_with_the_store_costs_a_night_no_later_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder_with(tmp_path, tiny=TWO.replace("[1, 3]", "1") + "keep_nights: 1\n")
+    folder_with(tmp_path, tiny=ONE + "keep_nights: 1\n")
     monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path / "suites"))
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path / "state"))
     memory = pytest.importorskip("fsspec").filesystem("memory")

@@ -15,7 +15,7 @@ import pytest
 from effort import NIGHTLY
 from tools import TREXBENCH, environment, folder_with, trexbench
 
-from suites import TWO
+from suites import ONE
 
 RAMP = (
     "ramp --dut netgate-vpp --mode 64b --sim --speedup 10000 --no-picture "
@@ -61,8 +61,8 @@ if NIGHTLY:
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, subprocess.CompletedProcess[str]]]:
     """Every command line that redirects, with its directory: as many at once as there are cores."""
-    lines = [*RUNS, *(f"nightly two --sim {where}" for where in NIGHTS)]
-    folders = [folder_with(tmp_path_factory.mktemp("streams"), two=TWO) for _ in lines]
+    lines = [*RUNS, *(f"nightly one --sim {where}" for where in NIGHTS)]
+    folders = [folder_with(tmp_path_factory.mktemp("streams"), one=ONE) for _ in lines]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = pool.map(shell, folders, [f"trexbench {line}" for line in lines])
         return dict(zip(lines, zip(folders, done, strict=True), strict=True))
@@ -83,12 +83,12 @@ def test_a_run_is_kept_whatever_becomes_of_its_streams(
 def test_a_night_is_measured_to_its_end_whatever_becomes_of_its_streams(
     ended: dict[str, tuple[Path, subprocess.CompletedProcess[str]]], where: str
 ) -> None:
-    folder, done = ended[f"nightly two --sim {where}"]
+    folder, done = ended[f"nightly one --sim {where}"]
     assert done.returncode == NIGHTS[where]
-    assert statuses(folder) == ["complete"] * 2 and (folder / "results" / "report.html").is_file()
+    assert statuses(folder) == ["complete"] and (folder / "results" / "report.html").is_file()
     (night,) = (folder / "results" / "nights").glob("*.json")
     cells: Any = json.loads(night.read_text())["cells"]
-    assert [cell["state"] for cell in cells] == ["done"] * 2
+    assert [cell["state"] for cell in cells] == ["done"]
     assert "defect" not in done.stderr and "Traceback" not in done.stderr
 
 

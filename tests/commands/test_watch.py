@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools import begin, folder_with, succeed, trexbench
 
-from suites import TWO
+from suites import ONE, TWO
 from trexbench.cli.watch import SLOWEST_CLIENT_S
 
 WITHIN_S = 120.0
@@ -77,7 +77,7 @@ def test_a_night_is_followed(tmp_path: Path) -> None:
 
 
 def test_only_documents_and_pages_below_the_results_are_served(tmp_path: Path) -> None:
-    folder_with(tmp_path, tiny=TWO)
+    folder_with(tmp_path, tiny=ONE)
     succeed(tmp_path, "nightly", "tiny", "--sim", "--date", "2026-11-01", "-q")
     results = tmp_path / "results"
     document = next(results.glob("*/*/*.json"))

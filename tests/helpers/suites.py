@@ -21,6 +21,7 @@ directions: [uni, bidir]
 {PLAN}
 """
 TWO = TINY.replace("uni, bidir", "uni")
+ONE = TWO.replace("[1, 3]", "1")
 FOUR = """
 duts: [{name: netgate-vpp, rx_queues: 1}, netgate-linux]
 modes: [64b]
