@@ -5,31 +5,26 @@
     python fake_switch.py TABLE show PORT
 
 TABLE.log gets each change, with all ports after it. A port that TABLE.broken names refuses; one that TABLE.deaf names
-stays as it is.
+stays as it is. It is started for each of these, and imports little for it.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
+import os
 import sys
-from pathlib import Path
-
-HERE = Path(__file__)
 
 
 def main(table: str, verb: str, port: str, vlan: str = "") -> int:
-    with Path(f"{table}.lock").open("w") as lock:
+    with open(f"{table}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        ports = vlans_of(Path(table))
+        ports = vlans_of(table)
         if verb == "show":
             print(f"{port} VLAN {ports.get(port, 1)}")
             return 0
-        deaf = Path(f"{table}.deaf")
-        if deaf.exists() and port in deaf.read_text().split():
+        if port in _read(f"{table}.deaf").split():
             return 0
-        broken = Path(f"{table}.broken")
-        if broken.exists() and port in broken.read_text().split():
+        if port in _read(f"{table}.broken").split():
             print(f"% port {port} refuses", file=sys.stderr)
             return 1
         if verb == "set":
@@ -37,21 +32,29 @@ def main(table: str, verb: str, port: str, vlan: str = "") -> int:
         elif ports.pop(port, None) is None:
             print(f"% port {port} has no VLAN", file=sys.stderr)
             return 1
-        Path(f"{table}.new").write_text(json.dumps(ports))
-        Path(f"{table}.new").replace(table)
-        with Path(f"{table}.log").open("a") as log:
-            log.write(f"{verb} {port} {vlan} {json.dumps(ports, sort_keys=True)}\n")
+        with open(f"{table}.new", "w") as new:
+            new.writelines(f"{name} {number}\n" for name, number in ports.items())
+        os.replace(f"{table}.new", table)
+        with open(f"{table}.log", "a") as log:
+            log.write(f"{verb} {port} {vlan} " + str(dict(sorted(ports.items()))).replace("'", '"') + "\n")
     return 0
 
 
-def vlans_of(table: Path) -> dict[str, int]:
-    found: dict[str, int] = json.loads(table.read_text()) if table.exists() else {}
-    return found
+def _read(path: str) -> str:
+    if not os.path.exists(path):
+        return ""
+    with open(path) as file:
+        return file.read()
 
 
-def section_of(table: Path) -> str:
+def vlans_of(table: str | os.PathLike[str]) -> dict[str, int]:
+    words = _read(os.fspath(table)).split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
+def section_of(table: str | os.PathLike[str]) -> str:
     """The switch sw1 in a fleet.yaml, at arm's length."""
-    words = f"{sys.executable}, {HERE}, {table}"
+    words = f"{sys.executable}, -IS, {__file__}, {table}"
     return f"""\
 switches:
   - name: sw1

@@ -14,7 +14,7 @@ import typing
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from textwrap import fill
 
@@ -562,6 +562,7 @@ def written(parameter: inspect.Parameter) -> str:
 PAGES = {"options": options, "exit-codes": exit_codes, "yaml": yaml_keys, "documents": documents, "python": python}
 
 
+@cache
 def page(name: str) -> str:
     title, *rest = (
         fill(one, 116, break_on_hyphens=False) if re.match(r"\w", one) and "\n" not in one else one

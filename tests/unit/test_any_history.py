@@ -15,7 +15,7 @@ from trexbench.report.run.text import format_brief, format_summary
 from trexbench.session.loop import Outcome, run
 
 SEEDS = range(scaled(400, 8))
-CUTS = 6
+CUTS = scaled(6, 3)
 LINE_PPS = 1.488e6
 
 

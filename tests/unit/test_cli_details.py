@@ -120,8 +120,8 @@ def test_a_file_in_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> N
 
 def test_a_picture_is_what_its_name_says() -> None:
     path = RunWriter(Path("results"), print).end(make_result())
-    forms = [("x.PNG", b"\x89PNG"), ("x.svg", b"<?xml"), ("x.pdf", b"%PDF"), ("x", b"\x89PNG")]
-    for name, begins in by_day(2, forms):
+    forms = [("x.svg", b"<?xml"), ("x.PNG", b"\x89PNG"), ("x.pdf", b"%PDF"), ("x", b"\x89PNG")]
+    for name, begins in by_day(1, forms):
         code, _, err = run("results", "show", str(path), "--picture", name)
         assert code == 0 and Path(name).read_bytes().startswith(begins), err
     code, out, err = run("results", "show", str(path), "--picture", "x.jpeg")

@@ -5,13 +5,12 @@ tests/commands/test_documented_commands.py runs them, at night.
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -30,7 +29,6 @@ DOCUMENTS = {file.name: file.read_text(encoding="utf-8") for file in (*DOCS, ROO
 SOURCES = [
     path for folder in ("trexbench", "tests", "benchmarks", "stl_profiles") for path in ROOT.glob(f"{folder}/**/*.py")
 ]
-BLOCKS = (ast.FunctionDef, ast.ClassDef, ast.Module, ast.If, ast.For, ast.While, ast.With, ast.Try)
 
 
 @pytest.mark.parametrize(("where", "line"), [*documented(), *examples()])
@@ -53,22 +51,6 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
         for line in re.findall(r'(?m)^ *"""(?:Of|What|How|Whether|Those)\b.*', path.read_text(encoding="utf-8"))
     ]
     assert not shown, "\n".join(shown)
-
-
-def test_no_line_of_code_is_there_twice_for_nothing() -> None:
-    """Lines that edits leave behind: a second docstring below the first, or a line that follows a return."""
-    left = [
-        f"{path.relative_to(ROOT)}:{after.lineno}"
-        for path in (ROOT / "trexbench").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        for before, after in pairwise(node.body if isinstance(node, BLOCKS) else ())
-        if isinstance(before, ast.Return | ast.Raise) or (is_text(before) and is_text(after))
-    ]
-    assert not left, left
-
-
-def is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def test_what_the_documents_name_of_the_code_is_there() -> None:

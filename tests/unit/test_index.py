@@ -279,7 +279,7 @@ def test_where_none_can_be_kept_it_is_made_in_memory_and_said_so(tmp_path: Path)
 def test_many_open_it_at_once(tmp_path: Path) -> None:
     paths = [store(tmp_path, RUN, id=str(number)) for number in range(12)]
     found: list[int] = []
-    loops, barrier = scaled(5, 2), Barrier(6)
+    loops, barrier = scaled(5, 1), Barrier(6)
 
     def one(number: int) -> None:
         barrier.wait()

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from effort import by_day
 from runs import World, make_plan, simulate, simulate_with
 
 from trexbench.config.model import PlanDefaults
@@ -34,7 +35,7 @@ def searched(world: World, **changes: Any) -> tuple[DirectionResult, ...]:
     return analyse(plan, outcome.samples).directions
 
 
-@pytest.mark.parametrize("capacity", [1e5, 7e5, 1.2e6])
+@pytest.mark.parametrize("capacity", by_day(2, [1e5, 1.2e6, 7e5]))
 @pytest.mark.parametrize("collapse", [0.0, 0.9])
 def test_the_knee_lies_between_the_relevant_bounds(capacity: float, collapse: float) -> None:
     (one,) = searched(World(capacity, collapse=collapse), goals=(0.0, 0.005))

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import pytest
+from effort import NIGHTLY
 from runs import World, make_plan, make_result
 from tcp_runs import make_tcp_result
 from test_help import COMMANDS
@@ -126,6 +127,8 @@ def test_each_form_is_the_same_on_standard_output_and_in_a_file(verb: str, form:
         return  # a file for each table: test_report
     code, out, _ = run(*split(verb), "--format", form)
     assert read(form, out) is not None
+    if not NIGHTLY and form != [other for of, other in offered() if of == verb][-1]:
+        return  # one form of each verb is enough by day
     again = run(*split(verb), "-o", f"out.{form}")
     assert (again.code, again.out) == (code, f"out.{form}\n")
     written = Path(f"out.{form}").read_text(encoding="utf-8")

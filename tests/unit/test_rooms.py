@@ -10,9 +10,10 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -126,11 +127,10 @@ def is_module(path: str) -> bool:
     return (PACKAGE / path).is_dir() or (PACKAGE / f"{path}.py").is_file()
 
 
-def imports_of(file: str, source: str) -> Iterator[Import]:
+def imports_of(file: str, nodes: Iterable[ast.AST]) -> Iterator[Import]:
     """``file`` is relative to the package."""
     package = ["trexbench", *file.split("/")[:-1]]
-    tree = ast.parse(source, file)
-    for node in ast.walk(tree):
+    for node in nodes:
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -193,24 +193,44 @@ def forbidden(one: Import) -> str | None:
 
 
 FILES = sorted(file.relative_to(PACKAGE) for file in PACKAGE.rglob("*.py"))
+BLOCKS = (ast.FunctionDef, ast.ClassDef, ast.Module, ast.If, ast.For, ast.While, ast.With, ast.Try)
 FOLDERS = sorted({file.parts[0] for file in FILES})
 
 
 @cache
-def imports_below(folder: str) -> list[Import]:
-    files = [file for file in FILES if file.parts[0] == folder]
-    return [one for f in files for one in imports_of(f.as_posix(), (PACKAGE / f).read_text(encoding="utf-8"))]
+def found_below(folder: str) -> tuple[list[Import], list[str]]:
+    """Imports of the modules in a folder, and lines that edits leave behind."""
+    imports, left = list[Import](), list[str]()
+    for file in (file for file in FILES if file.parts[0] == folder):
+        nodes = [*ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))]
+        imports += imports_of(file.as_posix(), nodes)
+        left += [
+            f"{file}:{after.lineno}"
+            for node in nodes
+            for before, after in pairwise(node.body if isinstance(node, BLOCKS) else ())
+            if isinstance(before, ast.Return | ast.Raise) or (is_text(before) and is_text(after))
+        ]
+    return imports, left
+
+
+def is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_import_crosses_a_wall(folder: str) -> None:
-    problems = [problem for one in imports_below(folder) if (problem := forbidden(one)) is not None]
+    problems = [problem for one in found_below(folder)[0] if (problem := forbidden(one)) is not None]
     assert not problems, "\n".join(problems)
+
+
+def test_no_line_of_code_is_there_twice_for_nothing() -> None:
+    """A second docstring below the first, or a line that follows a return."""
+    assert [line for folder in FOLDERS for line in found_below(folder)[1]] == []
 
 
 def test_no_two_modules_need_each_other() -> None:
     graph: dict[str, set[str]] = {}
-    imports = [one for folder in FOLDERS for one in imports_below(folder)]
+    imports = [one for folder in FOLDERS for one in found_below(folder)[0]]
     assert len(imports) > 300
     for one in imports:
         if one.ours and one.module != one.importer:
@@ -254,7 +274,9 @@ def test_a_circle_is_found() -> None:
     ],
 )
 def test_forbidden_arrows_are_caught(file: str, source: str, words: str) -> None:
-    problems = [problem for one in imports_of(file, source) if (problem := forbidden(one)) is not None]
+    problems = [
+        problem for one in imports_of(file, ast.walk(ast.parse(source))) if (problem := forbidden(one)) is not None
+    ]
     assert len(problems) == 1 and words in problems[0] and problems[0].startswith(f"trexbench/{file}:")
 
 

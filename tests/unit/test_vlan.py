@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from configs import errors_of, shipped
+from effort import by_day
 from test_generator_trex import BENCH, Bench
 
 from trexbench.core.errors import ConfigError
@@ -33,7 +34,7 @@ def register():
 
 
 @pytest.mark.parametrize(("vlans", "tags"), TAGS.items())
-@pytest.mark.parametrize("mode", ["var2-64b", "var2-imix-v6", "1flow-64b-v6", "var2-1514b"])
+@pytest.mark.parametrize("mode", by_day(2, ["var2-64b", "var2-imix-v6", "1flow-64b-v6", "var2-1514b"]))
 def test_every_frame_of_every_mode_is_the_same_behind_its_tags(mode: str, vlans: tuple[int, ...], tags: str) -> None:
     bench: Any = Bench()
     with bench.server, bench.connect() as generator:
