@@ -134,7 +134,7 @@ def test_a_suspicion_of_several_nights_begins_with_the_first() -> None:
 def test_steady_nights_are_seldom_suspected() -> None:
     """One night in a thousand at most; four standard deviations are one in 16 000."""
     nights = suspected = 0
-    for seed in range(scaled(100, 10)):
+    for seed in range(scaled(100, 4)):
         values = noisy(60, noise=0.01, seed=seed)
         for count in range(NEEDED_NIGHTS, len(values) + 1):
             nights += 1

@@ -284,7 +284,7 @@ def test_rows_that_cannot_be_used_are_made_of_the_documents(tmp_path: Path, fres
     assert query("select count(*) from runs", fresh(), told.append)[1] == [(3,)]
 
 
-@pytest.mark.parametrize("seed", range(scaled(20, 2)))
+@pytest.mark.parametrize("seed", range(scaled(20, 1)))
 def test_rows_of_the_last_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Fresh, seed: int) -> None:
     """Whatever nights are put, late, once more, lost or damaged while somebody looks at the last ones."""
     rng, memory = random.Random(seed), fsspec.filesystem("memory")
@@ -347,7 +347,7 @@ def test_a_stalling_writer_loses_and_doubles_no_row(monkeypatch: pytest.MonkeyPa
             return use(store, *given, **options)
 
         monkeypatch.setattr(Store, name, counted)
-    for stall in range(1, 99, scaled(1, 3)):
+    for stall in range(1, 99, scaled(1, 5)):
         memory.store.clear()
         ours, theirs = fresh(), fresh()
         write(ours, 0, *([31] if number == 5 else []))

@@ -160,7 +160,9 @@ def test_the_cell_in_flight_is_on_disk_with_its_document(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "error", [one("it failed") for one in (GeneratorLost, errors.TesterBusy, LabError, DutLost, DutChanged)], ids=repr
+    "error",
+    by_day(2, [one("it failed") for one in (GeneratorLost, DutLost, errors.TesterBusy, LabError, DutChanged)]),
+    ids=repr,
 )
 def test_what_the_tester_failed_is_tried_once_more(tmp_path: Path, error: BenchError) -> None:
     script = Script(runs=[ON, error])

@@ -138,7 +138,7 @@ def test_iperf3s_unknown_retransmits_are_none() -> None:
 
 
 def test_time_grows_with_the_intervals_and_not_with_their_square() -> None:
-    plan = replace(PLAN, time_s=scaled(2000.0, 500.0), interval_s=0.1)
+    plan = replace(PLAN, time_s=scaled(2000.0, 250.0), interval_s=0.1)
     leg = make_leg(plan, FORWARD, Path(bps=100e6))
     begun_s = time.process_time()
     assert len(flow_of(plan, leg).intervals) == 10 * plan.time_s
