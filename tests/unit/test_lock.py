@@ -1,4 +1,4 @@
-"""Locks say who holds them, and are free when the holder is gone, however it went."""
+"""Locks of files, and files that are replaced as a whole."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from trexbench import lock
 from trexbench.core import errors
+from trexbench.files import replace_file
 from trexbench.lock import RUN_DIR_ENV, is_held, locked, run_dir
 
 pytestmark = pytest.mark.portable
@@ -140,3 +141,20 @@ def test_where_locks_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert run_dir() == expected
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     assert run_dir().name in ("trexbench", f"trexbench-{os.getuid()}")
+
+
+def test_a_pipe_and_a_link_stay_what_they_are(tmp_path: Path) -> None:
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        replace_file(pipe, b"into it")
+        assert pipe.is_fifo() and os.read(reader, 100) == b"into it"
+    finally:
+        os.close(reader)
+    link.symlink_to(file)
+    replace_file(link, b"behind it")
+    assert link.is_symlink() and file.read_bytes() == b"behind it"
+    with pytest.raises(OSError):
+        replace_file(tmp_path, b"a directory")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "link", "pipe"], "nothing is left beside it"
