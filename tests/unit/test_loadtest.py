@@ -137,15 +137,18 @@ def taken(document: Any, dut: str = "theirs", bps: float = 1e9) -> Any:
 
 @pytest.mark.parametrize(
     ("plan", "world"),
-    [
-        pytest.param(make_plan(bidir=True), VARYING, id="both ways"),
-        pytest.param(make_plan(sample_s=0.25), PLAIN, id="a sample every quarter"),
-        pytest.param(make_plan(), {}, id="no limit"),
-        pytest.param(make_plan(ports=range(8), bidir=True), PLAIN, id="eight ports"),
-        pytest.param(make_plan(frame_bytes=1514), {"capacity_pps": 5e4}, id="large frames"),
-        pytest.param(make_plan(target=0.5, hold_s=20.0), PLAIN, id="another target"),
-        pytest.param(make_plan(kind="saturate", hold_s=20.0), VARYING, id="a filled line"),
-    ],
+    by_day(
+        3,
+        [
+            pytest.param(make_plan(bidir=True), VARYING, id="both ways"),
+            pytest.param(make_plan(sample_s=0.25), PLAIN, id="a sample every quarter"),
+            pytest.param(make_plan(), {}, id="no limit"),
+            pytest.param(make_plan(ports=range(8), bidir=True), PLAIN, id="eight ports"),
+            pytest.param(make_plan(frame_bytes=1514), {"capacity_pps": 5e4}, id="large frames"),
+            pytest.param(make_plan(target=0.5, hold_s=20.0), PLAIN, id="another target"),
+            pytest.param(make_plan(kind="saturate", hold_s=20.0), VARYING, id="a filled line"),
+        ],
+    ),
 )
 def test_exported_and_imported_its_maximum_is_the_same(plan: Plan, world: dict[str, float]) -> None:
     ours = make_result(plan, World(**world))
