@@ -283,8 +283,7 @@ def run(runner: Runner) -> None:
     """Judge the checkout in a quarter of an hour."""
     install, lint, unit, *rest = readme_steps()
     with beside(install_packages()):
-        # pip compiles on one core what it has installed, as long again as it takes to install it.
-        runner.go(replace(install, command=install.command.replace("pip install", "pip install --no-compile")))
+        runner.go(install)
         with beside(".venv/bin/python -m compileall -qq -j 0 .venv/lib || true"):
             runner.go(lint)
     with beside(" && ".join(map(install_python, PORTABLE))):
@@ -345,7 +344,7 @@ def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C
         signal.signal(number, signal.default_int_handler)
     LOGS.mkdir(exist_ok=True)
-    os.environ["PIP_COMPILE"] = "0"  # a third of pip's time: Python compiles what the tests import, and no more
+    os.environ["PIP_COMPILE"] = "0"  # pip compiles what it has installed on one core, which takes a third of its time
     effort = "TREXBENCH_CI" if asked.script == "run" else "TREXBENCH_NIGHTLY"
     runner = Runner(LOGS, commit_of_checkout(), {effort: "1"})
     steps = nightly_steps() if asked.script == "nightly" else []
