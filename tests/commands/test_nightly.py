@@ -128,16 +128,27 @@ def test_where_no_night_can_be_kept_the_webhook_is_told(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("name", "suite"), [("lab-v1.2", "lab-v1.2"), ("suites/x.yaml", "x"), ("a<b", None), ("", None)]
+    ("name", "only", "suite"),
+    [
+        ("lab-v1.2", (), "lab-v1.2"),
+        ("suites/x.yaml", ("nosuch",), "x"),
+        ("nosuch", (), None),
+        ("suites/nosuch.yaml", (), None),
+        ("tiny", ("nosuch",), None),
+        ("a<b", (), None),
+        ("", (), None),
+    ],
 )
-def test_a_night_that_cannot_be_is_kept_under_its_suites_name(
-    name: str, suite: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_night_that_cannot_be_is_kept_under_its_suites_name_unless_that_is_mistyped(
+    name: str, only: tuple[str, ...], suite: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder_with(tmp_path)
+    broken = TWO.replace("64b", "64bb")
+    folder_with(tmp_path, tiny=TWO, x=broken, **{"lab-v1.2": broken})
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path / "suites"))
-    end = Nightly(name, NightOptions(tmp_path, Setup(sim=True), Output(), lambda _: None))
+    end = Nightly(name, NightOptions(tmp_path, Setup(sim=True), Output(), lambda _: None), only=only)
     if suite is None:
-        with pytest.raises(ConfigError, match="suite"):
+        with pytest.raises(ConfigError, match=r"suite|no cell of tiny matches nosuch"):
             end.run()
     else:
         end.run()

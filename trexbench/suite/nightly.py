@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -57,17 +59,21 @@ class Nightly:
     """Exit code."""
 
     def run(self) -> None:
-        """Carry out the whole night. ConfigError before anything runs; BenchError if the night itself cannot go on."""
+        """Carry out the whole night. ConfigError before anything runs; BenchError if the night itself cannot go on.
+
+        A mistyped suite or cell is refused; a suite that cannot be measured makes a night with an error.
+        """
         self._url = webhook_url()
         check_textfile(self.prometheus)
         suite, config_error, path = None, None, Path(self.name)
+        file = SUITES.find(self.name)
         label = path.stem if path.suffix in SUITES.endings else path.name
         try:
             options = self.options
             suite, jobs = read_jobs(self.name, options.setup, self.only, options.instead, options.output.warn)
         except ConfigError as error:  # the history must show, too, that this night could not be measured
-            if not is_name(label):
-                raise  # no reader would accept a night of such a suite
+            if not is_name(label) or not os.path.isfile(file) or self._is_measurable():
+                raise  # no reader would accept a night of such a name, or it is mistyped
             config_error = error
         date, sim = self.options.night, self.options.setup.sim
         with suite_lock(label, self.options.results):
@@ -82,6 +88,13 @@ class Nightly:
                 self._notify(Night(label, date, utc_now(), sim, (), utc_now(), str(error)))
                 raise
             self._follow_up(label, suite, config_error)
+
+    def _is_measurable(self) -> bool:
+        """Test whether the whole suite could be measured, without what the command line asks of it."""
+        with suppress(ConfigError):
+            read_jobs(self.name, self.options.setup)
+            return True
+        return False
 
     def _follow_up(self, label: str, suite: Suite | None, error: BenchError | None) -> None:
         if error is not None:
