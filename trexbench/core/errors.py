@@ -15,8 +15,9 @@
     ├── StoreError             a result could not be read or written (exit 9)
     └── NoAnswer               a complete run does not answer what was asked (exit 4)
 
-Exit 0: measured. 3: measured, and something got worse. 130/143: interrupted. What was measured before a run ended early
-is always saved.
+Exit 0: measured. 3: measured, and something got worse. 4: too few nights to judge, or nothing measured in the last one
+(``regress``, and ``nightly --strict``). 130/143: interrupted. What was measured before a run ended early is always
+saved.
 """
 
 from __future__ import annotations
