@@ -27,6 +27,8 @@ from trexbench.cli.tcp import tcp
 from trexbench.config.option import declared
 from trexbench.core.errors import BenchError
 from trexbench.core.history.rows import row_of
+from trexbench.core.units import format_pps
+from trexbench.report.run.text import format_brief
 from trexbench.session import options as packet_options
 from trexbench.session.options import PlanWish, RunRequest
 from trexbench.session.series import Series
@@ -267,6 +269,7 @@ def test_a_search_counts_what_a_packet_costs_at_the_rate_that_it_confirmed() -> 
         held = result.held_cost
         row = row_of(result, "x.json")
         assert held.phase.value == ("confirm" if method == "search" else "hold")
+        assert f" at {format_pps(held.forwarded_pps)}, " in format_brief(result, None, 200)
         assert row.get("cycles_per_packet") == held.cycles_per_packet and row.nodes and row.get("vectors_per_call")
     assert list(costs["search"]) == ["confirm"] and one.confirmed_pps
     assert costs["search"]["confirm"] == pytest.approx(costs["ramp"]["hold"], rel=0.1)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from os import path as paths
 from typing import TextIO
 
-from ...core.load.sample import Phase
 from ...core.result import RunResult
 from ...core.units import format_share
 from ...core.verdict.latency import Latency
@@ -141,8 +140,8 @@ def format_brief(result: RunResult, document: str | None, width: int) -> str:
         lines.append(_cut(str(one.direction), words, width))
     if len(directions) > len(shown):
         lines.append(_cut("", f"and {len(directions) - len(shown)} more directions", width))
-    held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
-    lines += [_cut("cost", cost_words(cost, cpus=False), width) for cost in held[-1:]]
+    if result.held_cost is not None:
+        lines.append(_cut("cost", cost_words(result.held_cost, cpus=False), width))
     return _with_warnings(lines, summarise(result).warnings, [f"{'result':<10} {document}"] if document else [], width)
 
 
