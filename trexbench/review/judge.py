@@ -20,7 +20,7 @@ from ..core.history.finding import Kind
 from ..core.history.known import Known, is_date
 from ..core.history.regression import Judgement, judge_rows
 from ..core.history.rows import RunRow, cells_of
-from ..core.history.series import like_the_last, night_of
+from ..core.history.series import judged_of, like_the_last, night_of
 from ..core.load.profile import full_mode_name
 from ..report.commands import REASON
 from ..results.document import read_object
@@ -123,7 +123,7 @@ def _runs_around(group: FindingGroup, cells: Mapping[Cell, Sequence[RunRow]]) ->
 
     They are like the last run; or, if another tester measures now, like the first one since.
     """
-    every = [row for row in cells.get(group.first.cell, ()) if row.night] or cells.get(group.first.cell, ())
+    every = judged_of(cells.get(group.first.cell, ()))
     first = sum(night_of(row) < group.since for row in every)
     for rows in (every, every[: first + 1]) if group.first.shape is not Shape.DRIFT and first < len(every) else ():
         alike = like_the_last(rows)

@@ -84,12 +84,17 @@ def night_of(row: RunRow) -> str:
     return row.night or row.started[:10]
 
 
+def judged_of(rows: Sequence[RunRow]) -> list[RunRow]:
+    """Select the runs of a cell that are judged: those of suites' nights, or if there are none those by hand."""
+    return [row for row in rows if row.night] or [*rows]
+
+
 def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> list[FigureSeries]:
     """Return the history of each metric, from a cell's complete runs in order of time.
 
-    If any run belongs to a suite's night, runs by hand are left out; only runs under the last one's conditions count.
+    Only runs under the last one's conditions count, see judged_of and like_the_last.
     """
-    rows = [row for row in rows if row.night] or list(rows)
+    rows = judged_of(rows)
     alike = like_the_last(rows)
     since, changed = _last_change(rows) if len(alike) < len(rows) else (None, ())
     by_night: dict[str, list[RunRow]] = {}

@@ -14,7 +14,7 @@ from ..units import format_share
 from .cell import Cell
 from .levels import NEEDED_NIGHTS
 from .rows import METRICS, Figure, RunRow
-from .series import OWN_TESTER, night_of
+from .series import OWN_TESTER, judged_of, night_of
 
 SCHEMA, VERSION = "trexbench/testers", 1
 
@@ -90,7 +90,7 @@ def histories_of(rows: Sequence[RunRow], ratios: Sequence[FigureRatio]) -> list[
     rows: complete ones in order of time. The last tester's own rows are joined by others' that a calibration with the
     cell's DUT and traffic can convert; the joint history is judged until the own one has enough nights.
     """
-    rows = [row for row in rows if row.night] or list(rows)
+    rows = judged_of(rows)
     if len({row.tester for row in rows}) < 2:
         return [TesterHistory(rows)]
     cell, to = rows[-1].cell, rows[-1].tester

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from ...core.history.finding import Finding
 from ...core.history.levels import Usual
-from ...core.history.series import night_of
+from ...core.history.series import judged_of, night_of
 from ..commands import acknowledge, compare, doctor, run_again, show
 from ..events import NightEvent
 from .report import Report
@@ -66,7 +66,7 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     if event.group is None:
         return Card(event, "", tuple(_after_failure(report, event)), ())
     first = event.group.first
-    rows, since = [row for row in report.rows if row.complete and row.cell == first.cell], first.since
+    rows, since = judged_of([row for row in report.rows if row.complete and row.cell == first.cell]), first.since
     before = next((row for row in reversed(rows) if night_of(row) < since), None)
     latest = rows[-1] if rows and night_of(rows[-1]) >= since else None
     steps = [("see the latest run", show(latest, report.results))] if latest else []
@@ -100,7 +100,8 @@ def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:
     trend, usual = _trend_of(trends, finding)
     if trend is None or usual is None or not usual.level:
         return ""
-    shares = {trend.instants[row.path]: value / usual.level - 1 for row, value in trend.values(finding.metric)}
+    judged, values = {row.path for row in judged_of(trend.runs)}, trend.values(finding.metric)
+    shares = {trend.instants[row.path]: value / usual.level - 1 for row, value in values if row.path in judged}
     nights = sorted(shares)
     lost = [finding.loss.since] if finding.loss is not None and not finding.worse else []
     changes = [bisect_left(nights, one) for one in (*lost, finding.since)]
