@@ -48,7 +48,9 @@ def test_help_fits_a_screen_and_the_other_has_all_options(
     usual, every = help_of(*path, "--help"), help_of(*path, "--help-all")
     assert usual.count("\n") <= LINES and len(listed(usual)) <= OPTIONS
     assert max(map(len, (usual + every).splitlines())) <= COLUMNS
-    options = [one for one in COMMANDS[path].params if isinstance(one, click.Option) and not one.hidden]
+    every_option = [one for one in COMMANDS[path].params if isinstance(one, click.Option)]
+    options = [one for one in every_option if not one.hidden]
+    assert not {name for one in every_option if one.hidden for name in one.opts} & set(every.split())
     assert {max(one.opts, key=len) for one in options} <= listed(every)
     left_out = re.findall(rf"(?m)^  (\d+) more options: {' '.join(('trexbench', *path))} --help-all$", usual)
     assert left_out == ([str(len(options) - len(listed(usual)))] if len(options) >= OPTIONS else [])

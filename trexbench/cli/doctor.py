@@ -27,7 +27,7 @@ Examples:
   trexbench doctor
   trexbench doctor --server trex1.lab
   trexbench doctor --dut netgate-vpp --rx-queues 2
-  trexbench doctor --dut lab-linux --json
+  trexbench doctor --dut lab-linux --format json
 """
 _OPTIONS = click_options(Target, server=f"{SERVER}this machine")
 _TARGET = gathered(

@@ -41,7 +41,7 @@ _EXAMPLES = """\b
 Examples:
   trexbench lab up                      the embedded STL server sends
   trexbench lab up --trex-dir /opt/trex   a real TRex sends, on the same ports
-  trexbench lab status --json
+  trexbench lab status --format json
   trexbench lab down
 """
 MODES = "var2-64b,var2-imix,var2-1514b"

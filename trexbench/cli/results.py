@@ -25,7 +25,7 @@ def results() -> None:
 
 
 @results.command(
-    epilog="\b\nExamples:\n  trexbench results show\n  trexbench results show --brief\n"
+    epilog="\b\nExamples:\n  trexbench results show\n  trexbench results show --format brief\n"
     "  trexbench results show run.json --picture run.png\n"
 )
 @click.argument("run", type=click.Path(path_type=Path), required=False)
@@ -49,7 +49,7 @@ def show(run: Path | None, results: Path, picture: Path | None, form: OutputForm
     epilog="\b\nExamples:\n"
     "  trexbench results compare before.json after.json\n"
     "  trexbench results compare 2026-11-20 2026-11-21\n"
-    "  trexbench results compare netgate-linux netgate-vpp --json\n"
+    "  trexbench results compare netgate-linux netgate-vpp --format json\n"
     "  trexbench results compare 'results/2026-11-2*/*/*.json' latest\n"
     "  trexbench results compare nightly@2026-11-20 nightly@2026-11-21\n"
     "  trexbench results compare kernel-6.12 kernel-6.18\n"

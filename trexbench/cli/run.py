@@ -30,7 +30,7 @@ Examples:
   trexbench ramp --dut lab-linux --mode 64b --ramp-to 1.2mpps --hold 2m
   trexbench ramp --dut netgate-linux --mode 64b --latency --sim
   trexbench ramp --dut netgate-linux --mode 64b --label kernel-6.18
-  trexbench ramp --dut netgate-linux --mode imix --sim --brief -q
+  trexbench ramp --dut netgate-linux --mode imix --sim --format brief -q
 """
 
 SEARCH_EXAMPLES = """\b

@@ -56,7 +56,7 @@ _TABLE_EXAMPLES = """\b
 Examples:
   trexbench suite run home-routers-2022 --sim
   trexbench suite table home-routers-2022
-  trexbench suite table raspberry-pi-2015 --date 2026-11-21 --json
+  trexbench suite table raspberry-pi-2015 --date 2026-11-21 --format json
 """
 _NIGHTLY_EXAMPLES = """\b
 Examples:
@@ -106,7 +106,7 @@ def suite() -> None:
     """Measure every combination of a suite's DUTs, queues, directions and modes; each suite is a file in suites/."""
 
 
-@suite.command("list", epilog="\b\nExamples:\n  trexbench suite list\n  trexbench suite list --json\n")
+@suite.command("list", epilog="\b\nExamples:\n  trexbench suite list\n  trexbench suite list --format json\n")
 @o.CONFIGS
 @o.formats("text", "json", "csv", "md")
 def list_(configs_dir: Path | None, form: OutputForm) -> None:
@@ -129,7 +129,7 @@ def list_(configs_dir: Path | None, form: OutputForm) -> None:
 @suite.command(
     "plan",
     epilog="\b\nExamples:\n  trexbench suite plan netgate-6100\n"
-    "  trexbench suite plan netgate-6100 --sim --only '*vpp* bidir*' --json\n",
+    "  trexbench suite plan netgate-6100 --sim --only '*vpp* bidir*' --format json\n",
 )
 @NAME
 @o.ONLY
