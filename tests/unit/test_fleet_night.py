@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from drives import ONE_CELL, make_order
 
 from trexbench.config.fleet import Fleet
-from trexbench.config.suite import AS_IT_IS
+from trexbench.config.suite import AS_IT_IS, Instead
 from trexbench.core.fleet.roster import choose_testers
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, CellState, Night
 from trexbench.fleet import schedule as nights
 from trexbench.fleet.leases import DutLeased
 from trexbench.fleet.schedule import DEATHS, LEASED_S, UNPLACED_S, FleetNight
-from trexbench.fleet.task import CellOrder, CellOutcome
+from trexbench.fleet.task import CellOrder, CellOutcome, _job_of
+from trexbench.session.keep import Output
 from trexbench.session.options import Setup
+from trexbench.suite.night import NightOptions
 
 
 @pytest.mark.parametrize(
@@ -107,6 +111,16 @@ def night_of(duts: str, notes: list[str]) -> tuple[FleetNight, Any, list[CellOrd
     night._writer = writer
     orders = [CellOrder("lab", "lab", Setup(), AS_IT_IS, dut, 0, "", "n", "", "", "", 9.0) for dut in duts]
     return night, Given(), orders
+
+
+def test_an_order_has_the_number_of_its_own_cell(tmp_path: Path) -> None:
+    """One DUT in place of two: cells with its own number of queues, and with the same one stated, are one run."""
+    text = ONE_CELL.replace("linux]", "linux, {name: netgate-vpp, rx_queues: [1, 2]}]")
+    order = make_order(suite := tmp_path / "mine.yaml", tmp_path, text)
+    options = NightOptions(tmp_path, order.setup, Output(), print, instead=Instead(dut=("netgate-vpp",)))
+    common, numbers = FleetNight(str(suite), Fleet((), (), ())).common_order(options, "2026-11-21", "n")
+    found = {cell: str(_job_of(replace(common, number=at)).cell) for cell, at in numbers.items()}
+    assert len(found) == 2 and all(cell == own for cell, own in found.items()), found
 
 
 def test_each_cell_is_blamed_for_its_own_tester_only() -> None:

@@ -54,8 +54,7 @@ class FleetComparison:
         reach = self.night.fleet.reach(job.cell.dut for job in self.jobs)
         able = {job.cell.dut: [name for name, duts in reach.items() if job.cell.dut in duts] for job in self.jobs}
         self._check(able)
-        common, every = self.night.common_order(self.options, self.options.night, "")
-        self._numbers = {str(job.cell): number for number, job in enumerate(every)}
+        common, self._numbers, _ = self.night.common_order(self.options, self.options.night, "")
         # by this name the same command finds what it has measured on this day or the last
         asked = {**asdict(common), "date": "", "wiring": self.night.fleet.digest}
         name = f"testers-{sha256(repr(sorted(asked.items())).encode()).hexdigest()[:12]}"

@@ -29,7 +29,7 @@ from ..results.store import make_directory
 from ..session.loop import Interrupted, as_error
 from ..session.process import signals_as_exceptions, utc_now
 from ..suite.cells import nothing_measured
-from ..suite.jobs import Job
+from ..suite.jobs import Job, make_job
 from ..suite.night import NightOptions, read_jobs
 from .cluster import RESUME, as_one_line, on_this_machine, require_dask, resources_of
 from .compared import ANSWER_S, ComparedTesters
@@ -106,11 +106,10 @@ class FleetNight:
         self._reach = self.fleet.reach(job.cell.dut for job in jobs)
         for dut in {job.cell.dut for job in jobs}:
             self._able[dut] = {name for name, duts in self._reach.items() if dut in duts}
-        common, every = self.common_order(options, writer.night.night, writer.name)
+        common, numbers, every = self.common_order(options, writer.night.night, writer.name)
         # for the whole suite, so that nights of some of its cells have the same roster
         reach = self.fleet.reach(job.cell.dut for job in every)
         self._own = assign_testers([(job.cell.dut, job.expected_s) for job in every], reach)
-        numbers = {str(job.cell): number for number, job in enumerate(every)}
         orders = list[CellOrder]()
         for job in jobs:
             cell, place = str(job.cell), place_of(writer.night.started, writer.name, job.cell)
@@ -130,8 +129,10 @@ class FleetNight:
         writer.write(replace(writer.night, finished=utc_now(), error=nothing_measured(writer.night)))
         return writer.night
 
-    def common_order(self, options: NightOptions, date: str, name: str) -> tuple[CellOrder, Sequence[Job]]:
-        """Return an order without its cell, for a night of this date and name; and every job of the suite."""
+    def common_order(
+        self, options: NightOptions, date: str, name: str
+    ) -> tuple[CellOrder, Mapping[str, int], Sequence[Job]]:
+        """Return an order without its cell, for a night of this date and name; each cell's number; and all runs."""
         suite, every = read_jobs(self.suite, options.setup, (), options.instead)
         instead = replace(options.instead, dut=tuple(options.instead.dut), variant=tuple(options.instead.variant))
         common = CellOrder(
@@ -150,7 +151,9 @@ class FleetNight:
             fleet=self.fleet.digest[:12] if self.is_cluster else "",
             store=(address_of(options.results) or "") if self.is_cluster else "",
         )
-        return common, every
+        # Of the suite's cells, two of which may be one run: the DUT's own number of queues, and the same number stated.
+        numbers = {str(make_job(suite, cell, options.setup).cell): at for at, cell in enumerate(suite.cells)}
+        return common, numbers, every
 
     def _measure(self, client: Client, orders: Sequence[CellOrder]) -> None:
         missing_s = dict.fromkeys(self._waiting, time.monotonic())
