@@ -45,7 +45,7 @@ def test_before_and_after_the_buffers_fit() -> None:
     assert before.predicted_bps == before.window_bps == pytest.approx(320e6) and before.predicted_by == "window"
     assert (after.predicted_bps, after.predicted_by) == (pytest.approx(PAYLOAD_BPS), "line")
     assert before.ratio == pytest.approx(300 / 320) and after.ratio == pytest.approx(0.94e9 / PAYLOAD_BPS)
-    assert before.words == "window-limited: 800 kB over 20.0 ms is 320.0 Mbit/s at most"
+    assert before.words == "window-limited: 800 kB over 20.0 ms is 320.0 Mbit/s"
     assert after.words == "fills the line: 98.3 % of 956.4 Mbit/s"
     assert (before.limit, after.limit) == (TcpLimit.WINDOW, TcpLimit.LINK) and before.at_least and after.at_least
 
@@ -60,7 +60,7 @@ def test_a_sender_with_the_smaller_buffer_is_named() -> None:
 def test_a_full_send_buffer_counts_by_what_was_in_flight() -> None:
     (row,) = rows(leg_of(FOUND, replace(SLOW, send_buffer=1_100_000, peer_window=3 * MB), told(6 * MB)))
     assert row.window_bytes == 517 * MSS and row.window_by == "in flight, of the send buffer"
-    assert row.words == "window-limited: 749 kB over 20.0 ms is 299.4 Mbit/s at most"
+    assert row.words == "window-limited: 749 kB over 20.0 ms is 299.4 Mbit/s"
 
 
 def test_a_sender_cannot_use_a_window_that_is_wider_than_its_buffer() -> None:
@@ -76,7 +76,7 @@ def test_a_congestion_window_that_stays_small_is_the_window() -> None:
     path = replace(SLOW, send_buffer=40 * MB, peer_window=30 * MB, cwnd=760_000)
     (row,) = rows(leg_of(FOUND, path, told(60 * MB)))
     assert (row.window_bytes, row.window_by) == (524 * MSS, "congestion window")
-    assert row.words == "window-limited: 759 kB over 20.0 ms is 303.5 Mbit/s at most"
+    assert row.words == "window-limited: 759 kB over 20.0 ms is 303.5 Mbit/s"
 
 
 def test_a_host_that_tells_nothing_has_what_was_set() -> None:

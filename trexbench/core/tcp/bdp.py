@@ -85,7 +85,7 @@ class BdpRow:
             return f"faster than losses allow in the long run, {most}: {again} were too few to slow it down"
         if self.limit is TcpLimit.WINDOW and self.round_trip_s and self.window_bps:
             size, trip = format_size(self.window_bps * self.round_trip_s / 8), format_time(self.round_trip_s)
-            return f"window-limited: {size} over {trip} is {format_bits(self.window_bps)} at most"
+            return f"window-limited: {size} over {trip} is {format_bits(self.window_bps)}"
         return f"{self.limit.words}: {'; '.join(self.reasons)}"
 
     def to_dict(self) -> dict[str, Any]:
