@@ -172,7 +172,10 @@ def test_each_window_is_told_with_the_rate_that_it_allows(kind: str, sizes: dict
     found = verdict(replace(LONG, retransmits=0, **sizes))
     assert found.limit is WINDOW and found.window is not None and found.window.kind == kind
     assert found.window.predicted_bps == pytest.approx(5e9, rel=0.01)
-    assert kind in found.reasons[0]
+    assert f"fill the {kind} of " in found.reasons[0] and " MB; over" in found.reasons[0]
+    plan = TcpPlan(FORWARD, streams=4, time_s=10.0)
+    four = verdict(replace(LONG, retransmits=0, **sizes), plan=plan)
+    assert " MB on each of 4 connections; over" in four.reasons[0] and "makes 20.00 Gbit/s" in four.reasons[0]
 
 
 def test_a_receive_window_that_is_wider_than_the_line_hides_no_busy_dut() -> None:

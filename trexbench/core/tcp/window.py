@@ -34,6 +34,7 @@ class TcpWindow:
     predicted_bps: float
     """Bytes in flight over the round trip, of all such streams together."""
     rate_bps: float
+    streams: int = 1
 
     @property
     def most_bps(self) -> float:
@@ -42,8 +43,10 @@ class TcpWindow:
         return self.predicted_bps * (self.size_bytes / self.in_flight_bytes if whole else 1.0)
 
     def __str__(self) -> str:
+        each = f" on each of {self.streams} connections" if self.streams > 1 else ""
+        size = f"{self.size_bytes / 1e6:.3g} MB{each}"
         return (
-            f"{self.in_flight_bytes / 1e6:.3g} MB in flight fill the {self.kind} of {self.size_bytes / 1e6:.3g} MB; "
+            f"{self.in_flight_bytes / 1e6:.3g} MB in flight fill the {self.kind} of {size}; "
             f"over a round trip of {format_time(self.round_trip_s)} that makes {format_bits(self.predicted_bps)}, "
             f"and {format_bits(self.rate_bps)} were carried"
         )
@@ -68,6 +71,7 @@ def find_window(flow: Flow, ping_s: float | None = None) -> TcpWindow | None:
                 round_trip_s=min(window.round_trip_s for window in windows),
                 predicted_bps=sum(window.predicted_bps for window in windows),
                 rate_bps=rate_bps,
+                streams=len(windows),
             )
     return None
 
