@@ -21,7 +21,7 @@ from trexbench.config.lookup import load_dut
 from trexbench.config.model import DutConfig, vpp_socket
 from trexbench.core.errors import LabError
 from trexbench.dut import Wanted
-from trexbench.dut.apply import apply, revert
+from trexbench.dut.apply import apply, read_back, revert
 from trexbench.dut.journal import FileJournal, NoJournal
 from trexbench.dut.vpp.driver import VppDut
 from trexbench.lab import Lab, LabSpec, RunningLab, down, state
@@ -65,7 +65,7 @@ def test_queues_one_to_three_and_back(config: DutConfig, lab: RunningLab, tmp_pa
         dut, transport = driver(config, queues)
         assert apply(dut, transport, journal) != ()
         assert dut.plan() == []
-        attested = dut.verify()
+        attested = read_back(dut)
         assert attested.mismatches == () and attested.digest == dut.verify().digest
         assert attested.spreading is not None and len(attested.spreading.queues) == 2 * queues
     revert(dut, transport, journal)
@@ -90,7 +90,7 @@ def test_the_accidents_are_seen_and_mended(config: DutConfig, lab: RunningLab) -
         "ip route add 2001:2:0:16::/64 via 2001:2:0:1::2 host-d0",
     ):
         assert vppctl(config, line) in ("", "host-d0")
-    assert [wrong.found for wrong in dut.verify().mismatches] == [
+    assert [wrong.found for wrong in read_back(dut).mismatches] == [
         "dpo-drop ip4 (unresolved: 100.65.1.2 if_index:1)",
         "dpo-drop ip6 (unresolved: 2001:2:0:1::2 if_index:1)",
     ]
