@@ -153,7 +153,7 @@ def test_a_link_that_negotiates_is_waited_for(tmp_path: Path, name: str, monkeyp
     verify = it.dut.verify
 
     def negotiating() -> Attestation:
-        found = verify()
+        found: Attestation = verify()
         setattr(end, plugged, True)
         return found
 
