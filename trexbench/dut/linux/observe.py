@@ -241,18 +241,11 @@ class BackgroundPerf:
         if None in self._cycles:
             return
         self._cycles = cycles = []
-        if self._thread is not None and self._thread.is_alive():
-            return
-
-        def count() -> None:
-            cycles.append(measure_cycles(self._transport, self._cpus))
-
-        self._thread = threading.Thread(target=count, name="perf", daemon=True)
-        self._thread.start()
+        if self._thread is None or not self._thread.is_alive():
+            count = partial(measure_cycles, self._transport, self._cpus)
+            self._thread = threading.Thread(target=lambda: cycles.append(count()), name="perf", daemon=True)
+            self._thread.start()
 
     def take(self) -> float | None:
         """Return the cycles per second of a count that is over, once; otherwise None."""
-        if not self._cycles or self._cycles[0] is None:
-            return None
-        counted, self._cycles = self._cycles[0], []
-        return counted
+        return self._cycles.pop() if self._cycles and None not in self._cycles else None
