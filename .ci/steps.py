@@ -344,6 +344,7 @@ def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C
         signal.signal(number, signal.default_int_handler)
     LOGS.mkdir(exist_ok=True)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it each process compiles anew what it imports
     os.environ["PIP_COMPILE"] = "0"  # pip compiles what it has installed on one core, which takes a third of its time
     effort = "TREXBENCH_CI" if asked.script == "run" else "TREXBENCH_NIGHTLY"
     runner = Runner(LOGS, commit_of_checkout(), {effort: "1"})
