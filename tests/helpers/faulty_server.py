@@ -57,7 +57,8 @@ class FaultyServer(StlServer):
             if self._first_start_s is None:
                 self._first_start_s = self._clock()
 
-        engine.start = start_and_note  # type: ignore[method-assign]
+        noted: Any = start_and_note
+        engine.start = noted  # type: ignore[method-assign]
 
     def run(self) -> None:
         with contextlib.suppress(_Death):
