@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from effort import by_day
-from packet_lab import namespaces, plan
+from packet_lab import PLAN, namespaces, plan
 from routed import routed
 from tools import TREXBENCH, environment, folder_with, succeed, trexbench
 
@@ -42,8 +42,9 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def suites_of(folder: Path, dut: str) -> None:
     """One of ramps, one of searches, both ways."""
-    cells = f"duts: [{dut}]\nmodes: [var2-{FRAMES.get(dut, 64)}b]\ndirections: [bidir]\nplan: {plan()}\n"
-    folder_with(folder, ramps=cells, searches=f"method: search\n{cells}")
+    cells = f"duts: [{dut}]\nmodes: [var2-{FRAMES.get(dut, 64)}b]\ndirections: [bidir]\n"
+    searching = json.dumps({key: value for key, value in PLAN.items() if key not in ("ramp_duration", "hold")})
+    folder_with(folder, ramps=f"{cells}plan: {plan()}\n", searches=f"method: search\n{cells}plan: {searching}\n")
 
 
 def assert_measured(folder: Path, dut: str, suite: str) -> None:
