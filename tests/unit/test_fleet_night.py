@@ -118,7 +118,7 @@ def test_an_order_has_the_number_of_its_own_cell(tmp_path: Path) -> None:
     text = ONE_CELL.replace("linux]", "linux, {name: netgate-vpp, rx_queues: [1, 2]}]")
     order = make_order(suite := tmp_path / "mine.yaml", tmp_path, text)
     options = NightOptions(tmp_path, order.setup, Output(), print, instead=Instead(dut=("netgate-vpp",)))
-    common, numbers = FleetNight(str(suite), Fleet((), (), ())).common_order(options, "2026-11-21", "n")
+    common, numbers, _ = FleetNight(str(suite), Fleet((), (), ())).common_order(options, "2026-11-21", "n")
     found = {cell: str(_job_of(replace(common, number=at)).cell) for cell, at in numbers.items()}
     assert len(found) == 2 and all(cell == own for cell, own in found.items()), found
 
