@@ -145,11 +145,13 @@ def test_any_length_of_tcp_info_is_read(data: bytes) -> None:
 def test_tcp_info_by_the_kernels_names() -> None:
     """At the offsets of linux/tcp.h."""
     data = bytearray(280)
-    for at, kind, value in ((68, "I", 1234), (80, "I", 10), (100, "I", 7), (160, "Q", 1 << 40), (228, "I", 9)):
+    data[6:8] = (0x97, 0b101) if sys.byteorder == "little" else (0x79, 0b11000000)
+    for at, kind, value in ((68, "I", 1234), (80, "I", 10), (100, "I", 7), (160, "Q", 1 << 40), (276, "H", 9)):
         struct.pack_into(f"={kind}", data, at, value)
     found = payload.parse_info(bytes(data))
     assert (found["rtt"], found["snd_cwnd"], found["total_retrans"]) == (1234, 10, 7)
-    assert (found["delivery_rate"], found["snd_wnd"]) == (1 << 40, 9)
+    assert (found["delivery_rate"], found["accecn_fail_mode"]) == (1 << 40, 9)
+    assert (found["snd_wscale"], found["rcv_wscale"], found["delivery_rate_app_limited"]) == (7, 9, 1)
 
 
 # A server among peers that mean it no good

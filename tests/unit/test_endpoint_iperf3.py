@@ -40,7 +40,7 @@ def test_totals_by_stream_in_the_order_of_their_connections() -> None:
     first, second = found.totals[-1][1]
     assert (first.stream, second.stream) == (1, 2) and first.sends
     assert (first.payload_bytes, second.payload_bytes) == (600, 1200)
-    own = {"rtt": 250}
+    own = {"rtt": 250, "rttvar": 9, "pmtu": 1500}
     assert first.info == {**own, "total_retrans": 6, "snd_cwnd": 10, "snd_mss": 1448}
     assert found.about == {"version": "3.12", "sender_congestion": "cubic", "receiver_congestion": "bbr"}
     assert found.length_s == pytest.approx(3.0001)

@@ -27,6 +27,8 @@ class Iperf3Interval(msgspec.Struct, frozen=True):
     snd_cwnd: Whole | None = None
     snd_wnd: Whole | None = None
     rtt: Whole | None = None
+    rttvar: Whole | None = None
+    pmtu: Whole | None = None
 
 
 class Intervals(msgspec.Struct, frozen=True):
@@ -128,7 +130,7 @@ def _in_order(so_far: Mapping[int, StreamCount]) -> tuple[StreamCount, ...]:
 
 def _info(interval: Iperf3Interval, before: StreamCount, mss: int) -> Mapping[str, int]:
     """Translate to TCP_INFO's names: iperf3 counts retransmits by interval, and has -1 and 2**64 - 1 for unknown."""
-    values = {name: getattr(interval, name) for name in ("rtt", "snd_wnd")}
+    values = {name: getattr(interval, name) for name in ("rtt", "rttvar", "pmtu", "snd_wnd")}
     info = {name: int(value) for name, value in values.items() if value is not None and value >= 0}
     if interval.retransmits is not None and 0 <= interval.retransmits < 1 << 48:
         info["total_retrans"] = before.info.get("total_retrans", 0) + int(interval.retransmits)

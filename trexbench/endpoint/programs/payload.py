@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import struct
+import sys
 import tempfile
 import threading
 import time
@@ -24,7 +25,7 @@ BLOCK_BYTES = 256 << 10
 BLOCKED_S = 0.2
 """Time after which a blocked sender or receiver checks whether it is to stop."""
 TCP_INFO, TCP_CONGESTION = 11, 13
-_BYTES = "state ca_state retransmits probes backoff options - -"
+_BYTES = "state ca_state retransmits probes backoff options wscale flags"
 _WORDS = """
     rto ato snd_mss rcv_mss unacked sacked lost retrans fackets last_data_sent last_ack_sent last_data_recv
     last_ack_recv pmtu rcv_ssthresh rtt rttvar snd_ssthresh snd_cwnd advmss reordering rcv_rtt rcv_space total_retrans
@@ -32,14 +33,17 @@ _WORDS = """
 _LATER = """
     Q:pacing_rate Q:max_pacing_rate Q:bytes_acked Q:bytes_received I:segs_out I:segs_in I:notsent_bytes I:min_rtt
     I:data_segs_in I:data_segs_out Q:delivery_rate Q:busy_time Q:rwnd_limited Q:sndbuf_limited I:delivered
-    I:delivered_ce Q:bytes_sent Q:bytes_retrans I:dsack_dups I:reord_seen I:rcv_ooopack I:snd_wnd
+    I:delivered_ce Q:bytes_sent Q:bytes_retrans I:dsack_dups I:reord_seen I:rcv_ooopack I:snd_wnd I:rcv_wnd I:rehash
+    H:total_rto H:total_rto_recoveries I:total_rto_time I:received_ce I:delivered_e1_bytes I:delivered_e0_bytes
+    I:delivered_ce_bytes I:received_e1_bytes I:received_e0_bytes I:received_ce_bytes H:accecn_fail_mode
+    H:accecn_opt_seen
 """
 TCP_INFO_FIELDS = (
     [("B", name) for name in _BYTES.split()]
     + [("I", name) for name in _WORDS.split()]
     + [(word[0], word[2:]) for word in _LATER.split()]
 )
-"""The kernel's struct tcp_info, which only ever grew at its end; ``-``: a byte of bit fields."""
+"""The kernel's struct tcp_info, which only ever grew at its end. wscale and flags are two fields each."""
 
 
 def parse_info(data: bytes) -> dict[str, int]:
@@ -51,7 +55,11 @@ def parse_info(data: bytes) -> dict[str, int]:
             break
         info[name] = struct.unpack_from("=" + kind, data, at)[0]
         at += size
-    info.pop("-", None)
+    if "flags" in info:
+        low_first, scales, flags = sys.byteorder == "little", info.pop("wscale"), info.pop("flags")
+        send, receive = (scales & 15, scales >> 4) if low_first else (scales >> 4, scales & 15)
+        limited, failed = (flags & 1, flags >> 1 & 3) if low_first else (flags >> 7, flags >> 5 & 3)
+        info.update(snd_wscale=send, rcv_wscale=receive, delivery_rate_app_limited=limited, fastopen_client_fail=failed)
     return info
 
 
