@@ -47,7 +47,7 @@ except ImportError:
 
 NIGHTS, LEVEL, MINIMUM = 200, 5e6, 0.01
 LATELY, WINDOW, WITHIN = 20, 60, 3
-AIM_NOISE, AIM_ALARMS = 0.01, 1.0
+AIM_NOISE, AIM_STEP, AIM_ALARMS = 0.01, 0.02, 1.0
 EVENT_BEFORE, EVENT_NIGHTS = 40, 10
 YEAR, FIGURES = 365, 5
 """A cell's maximum rate, cycles/packet, loss in the hold, power and latency."""
@@ -268,6 +268,31 @@ def print_events(count: int, seed: int) -> None:
         note(f"false suspicions per 1000 nights, noise {noise:.1%}", shares[1], noise=0.5)
 
 
+def print_least(count: int, seed: int) -> None:
+    """The false alarms of a test of three nights' mean, and of nothing else, that finds half of such steps."""
+    sigmas = AIM_STEP / AIM_NOISE
+    print(f"\na test of {WITHIN} nights' mean that finds half of the steps of {sigmas:g} sigma, {40 * count} histories")
+    for before in (EVENT_BEFORE, WINDOW):
+        rng = np.random.default_rng(seed)
+        enough = np.median(
+            drops(rng.standard_normal((100 * count, before + WITHIN)) - sigmas * np.repeat([0, 1], [before, WITHIN]))
+        )
+        alarms = nights = 0
+        for _ in range(40 * count):
+            windows = np.lib.stride_tricks.sliding_window_view(rng.standard_normal(NIGHTS), before + WITHIN)
+            late = np.flatnonzero(drops(windows) >= enough)
+            alarms += len(late[np.diff(late, prepend=-NIGHTS) > WITHIN])
+            nights += len(windows)
+        print_row(f"{before} nights before", [f"{1000 * alarms / nights:.2f} false per 1000"])
+
+
+def drops(nights: History) -> History:
+    """The last nights' mean below that of those before, in their standard deviations; a history in each row."""
+    before, since = nights[:, :-WITHIN], nights[:, -WITHIN:]
+    below: History = (before.mean(axis=1) - since.mean(axis=1)) / before.std(axis=1, ddof=1)
+    return below
+
+
 def mornings(rng: np.random.Generator, noise: float, step: float) -> list[set[str]]:
     """The kinds of what each morning tells: SUSPICION, REGRESSION, RECOVERY."""
     count = EVENT_BEFORE + 2 * EVENT_NIGHTS
@@ -369,6 +394,7 @@ def main() -> int:
     print_drift(count, arguments.seed)
     print_recoveries(count // 2, arguments.seed)
     print_events(count // 3, arguments.seed)
+    print_least(count, arguments.seed)
     print_slow(count // 3, count // 2, arguments.seed)
     print_times(asked, arguments.seed)
     return int(not kept)
