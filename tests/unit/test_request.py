@@ -21,7 +21,7 @@ from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.units import Rate
 from trexbench.session.keep import Output
 from trexbench.session.options import Case, Setup
-from trexbench.session.request import DEFAULTS, Request, build_plan, line_rate_bps, make_request
+from trexbench.session.request import DEFAULTS, Request, build_plan, expected_s, line_rate_bps, make_request
 from trexbench.session.series import measure_series, size_requests
 from trexbench.signals import Interrupted
 
@@ -87,6 +87,19 @@ def test_the_first_who_speaks_wins(wished: PlanDefaults, expected: tuple[object,
 def test_more_than_the_line_carries_is_refused(verb: str, option: str) -> None:
     with pytest.raises(ConfigError, match=f"2mpps is 2000000 pps, over the line rate.*{option}"):
         build_plan(request(verb=verb, wished=PlanDefaults(ramp_to=Rate(2e6, "pps"))), PROFILES, speeds(1e9))
+
+
+@pytest.mark.parametrize(
+    ("verb", "wished", "words"),
+    [
+        ("ramp", PlanDefaults(confirm_s=1.9), "--confirm of 1.9 s is shorter than two samples: use at least 2 s, or 0"),
+        ("search", PlanDefaults(confirm_s=0.001), "--confirm of 0.001 s is shorter than two samples: use at least 1 s"),
+        ("search", PlanDefaults(confirm_s=0.0, soak_s=0.5), "--soak of 0.5 s"),
+    ],
+)
+def test_a_trial_has_a_sample_that_begins_after_its_start(verb: str, wished: PlanDefaults, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        expected_s(request(verb=verb, wished=wished))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ..config.option import WAN
 from ..core.errors import ConfigError
 from ..core.load.plan import Direction, Offer, pair_directions
 from ..core.load.profile import MODES, Profile, resolve_mode, traffic_name
+from ..core.load.sample import Phase
 from ..core.names import REMEDY, is_name, shown
 from ..core.strategy.base import Strategy
 from ..core.strategy.kinds import STRATEGIES
@@ -210,4 +211,9 @@ def _plan(request: Request, wish: PlanDefaults, offers: Sequence[Offer]) -> Stra
     known = {name: value for name, value in wishes.items() if value is not None}
     loss = wish.goals[0] if wish.goals else wish.loss
     assert loss is not None  # DEFAULTS has one
-    return strategy(offers=tuple(offers), loss_threshold=loss, **known)
+    plan = strategy(offers=tuple(offers), loss_threshold=loss, **known)
+    trial_s, least_s = plan.length_s(Phase.CONFIRM), 2 * plan.sample_s  # a trial's first sample includes the start
+    if 0 < trial_s < least_s:
+        option = "--soak" if trial_s == wish.soak_s else "--confirm"
+        raise ConfigError(f"{option} of {trial_s:g} s is shorter than two samples", f"use at least {least_s:g} s, or 0")
+    return plan
