@@ -92,6 +92,8 @@ def test_the_plan_says_through_which_ports_and_vlans(folder: Path) -> None:
     ]
     cells = json.loads(succeed(folder, "fleet", "plan", "one", "--sim", "--json").stdout)["cells"]
     assert [cell["through"] for cell in cells] == [[line.removeprefix("through  sw1: ") for line in plan[-4:-2]]] * 2
+    unwired = trexbench(folder, "fleet", "plan", "netgate-6100", "--sim")
+    assert unwired.returncode == errors.ConfigError.exit_code and "has links to all ports of" in unwired.stdout
 
 
 @pytest.mark.nightly

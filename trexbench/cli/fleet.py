@@ -263,3 +263,6 @@ def _show_roster(suite: str, jobs: Sequence[Job], every: Sequence[Job], fleet: F
         lambda: {"suite": suite, "expected_s": round(roster.length_s, 1), "cells": values},
         lambda: [sheet],
     )
+    if not any(turn.tester for turn in roster.turns):
+        remedy = "name its DUTs and links in the fleet's file"
+        raise ConfigError(f"no cell of suite {suite} can be measured by this fleet", remedy)
