@@ -13,6 +13,7 @@ from drives import ONE_CELL, make_order
 
 from trexbench.config.fleet import Fleet
 from trexbench.config.suite import AS_IT_IS, Instead
+from trexbench.core.errors import FleetError
 from trexbench.core.fleet.roster import choose_testers
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.night import CellRecord, CellState, Night
@@ -175,7 +176,7 @@ def test_only_what_was_measured_now_has_taken_its_time(answer: str, took_s: floa
     assert noted.state is CellState.DONE and [one.took_s for one in noted.attempts] == [took_s]
 
 
-def test_a_cell_that_is_at_no_tester_for_long_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_at_no_tester_for_long_is_given_again_while_one_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     night, client, orders = night_of("a", [])
     clock = [100.0]
     monkeypatch.setattr(nights.time, "monotonic", lambda: clock[0])
@@ -189,6 +190,9 @@ def test_a_cell_that_is_at_no_tester_for_long_is_given_again(monkeypatch: pytest
     night._take_back_unplaced({"t1": []})
     assert task.status == "cancelled" and list(night._waiting["a"]) == [0] and not night._running
     assert night._chosen({"t2": []}) == {"a": "t2"}
+    night._give_up_unreached((), {"a": clock[0] - 5 * night.fleet.lease_s})
+    (given_up,) = night._writer.night.cells
+    assert [one.code for one in given_up.attempts] == [FleetError.exit_code]
 
 
 def test_each_fault_of_a_store_is_reported_once() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config.fleet import INSECURE, Fleet, find_fleet
-from ..core.errors import BenchError, ConfigError, FleetError, TesterBusy, as_bench_error
+from ..core.errors import BenchError, ConfigError, FleetError, as_bench_error
 from ..core.fleet.roster import assign_testers, choose_testers
 from ..core.history.night import Attempt, CellState, Night
 from ..core.units import seconds_of
@@ -160,7 +160,7 @@ class FleetNight:
         testers = ComparedTesters(self._options.output.warn)
         for dut in self._waiting:
             if not self._able[dut]:
-                self._give_up(dut, utc_now(), f"no tester has links to all ports of {dut}")
+                self._give_up(dut, ConfigError(f"no tester has links to all ports of {dut}"))
         with as_one_line():
             testers.there(client, orders[0], strict=True)
         if len(testers.trex) > 1:
@@ -244,9 +244,9 @@ class FleetNight:
             elif now_s - given.seen_s > UNPLACED_S:
                 self._take_back(given)
 
-    def _give_up(self, dut: str, since: str, error: str) -> None:
+    def _give_up(self, dut: str, error: BenchError) -> None:
         for at in self._waiting[dut]:
-            self._note(at, since, CellOutcome("", error=error, code=TesterBusy.exit_code))
+            self._note(at, utc_now(), CellOutcome("", error=str(error), code=error.exit_code))
         self._waiting[dut].clear()
 
     def _give_up_unreached(self, there: Collection[str], missing_s: dict[str, float]) -> None:
@@ -258,7 +258,7 @@ class FleetNight:
             elif now_s - missing_s[dut] > max(START_S, MISSING_LEASES * self.fleet.lease_s):
                 for given in [given for given in self._running.values() if given.dut == dut]:
                     self._take_back(given)
-                self._give_up(dut, utc_now(), f"no tester that reaches {dut} is there ({', '.join(sorted(able))})")
+                self._give_up(dut, FleetError(f"no tester that reaches {dut} is there ({', '.join(sorted(able))})"))
 
     def _note(self, at: int, since: str, outcome: CellOutcome) -> None:
         state = CellState.DONE if outcome.error is None else CellState.FAILED
