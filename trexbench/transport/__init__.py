@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from ..config.endpoints import TransportConfig
 from ..core.errors import DutError
@@ -35,8 +36,12 @@ class NoTransport(Transport):
     def __init__(self, place: str) -> None:
         self.place = place
 
-    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> Completed:
-        raise DutError(f"{shown(argv)} cannot be run on {self.place}", "its config names no transport")
+    def run(self, argv: Sequence[str], timeout_s: float, input: str | None = None) -> NoReturn:
+        remedy = "its config has driver: none, without a transport: state another driver, and its transport:"
+        raise DutError(f"{shown(argv)} cannot be run on {self.place}", remedy)
+
+    def start(self, argv: Sequence[str]) -> NoReturn:
+        self.run(argv, 0.0)
 
 
 def open_transport(to: TransportConfig, run_dir: Path | None = None, bring_up: str = "") -> Transport:
