@@ -224,10 +224,13 @@ def _hops(route: Mapping[str, Any]) -> list[str]:
 
 def compare(wanted: Wanted, facts: Facts) -> list[Mismatch]:
     """List everything the config asks for that the facts do not show: what plan would change, and what it cannot."""
-    config = wanted.config
+    config, there = wanted.config, facts["interfaces"]
+    if missing := [name for name in wanted.without_tunnel.interfaces if there[name] is None]:  # nothing can be planned
+        found = f"only {', '.join(facts['links']) or 'none'}"
+        return [Mismatch("interface", name, found, "correct ports[].interface") for name in missing]
     closer = [f"link of {name}" for name in wanted.interfaces] + [f"route {route.to}" for route in config.routes]
     wrong = [mismatch for mismatch in unmet(plan(wanted, facts)) if mismatch.what not in closer]
-    for name, link in facts["interfaces"].items():
+    for name, link in there.items():
         # operstate lags behind by up to a second; these two flags do not.
         if link is not None and not (link["admin_up"] and link["carrier"]):
             wrong.append(LinkDown(f"link of {name}", "up", "no carrier" if link["admin_up"] else "set down"))
