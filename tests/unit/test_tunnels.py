@@ -134,8 +134,8 @@ def test_what_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path) -> 
         return str(raised.value)
 
     for tunnel in ("6in4", "relay,client-dut"):
-        why = f"edgerouter-edgeos.yaml: tunnel {tunnel}: driver none cannot set one"
-        assert why in refused("edgerouter-edgeos", tunnel=tunnel)
+        said = refused("edgerouter-edgeos", tunnel=tunnel)
+        assert said.startswith(f"--tunnel {tunnel} for ") and "edgeos.yaml: driver none cannot set one" in said
     other = box(tmp_path, OTHER)
     assert make_tcp_request(TcpWish(str(other)), TcpSetup(tunnel="relay")).dut.endpoints is not None
     assert "a tunnel (relay), which --no-apply does not open" in refused("lab-linux", tunnel="relay", apply=False)

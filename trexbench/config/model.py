@@ -320,7 +320,7 @@ class DutConfig:
         if stated is None:
             return self
         if (lack := self.no_wan) is not None:
-            raise ConfigError(f"{self.file}: WAN of {stated}: {lack[0]}", lack[1])
+            raise ConfigError(f"--wan {stated} for {self.file}: {lack[0]}", lack[1])
         return replace(self, wan=stated)
 
     @property
@@ -342,7 +342,7 @@ class DutConfig:
         if name is None or self.endpoints is None:
             return self
         if (lack := self.no_tunnel(name)) is not None:
-            raise ConfigError(f"{self.file}: tunnel {name}: {lack[0]}", lack[1])
+            raise ConfigError(f"--tunnel {name} for {self.file}: {lack[0]}", lack[1])
         return replace(self, endpoints=replace(self.endpoints, tunnel=name))
 
     def no_tunnel(self, name: str) -> tuple[str, str] | None:
