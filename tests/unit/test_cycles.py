@@ -227,6 +227,10 @@ def test_what_cannot_be_is_no_figure() -> None:
     found = one_cost(Observation(), old, taken)
     assert found.cycles_per_packet is None and "covers 610 s" in cost_words(found)
 
+    short = replace(old, threads=(replace(thread, time_s=1.5),))
+    (found,) = find_costs(PLAN, taken, [look(Moment.BEGIN, 1.0, Observation()), look(Moment.END, 2.5, short)])
+    assert cost_words(found).endswith("1.5 s of counting is too short, 2 s are needed: lengthen --hold")
+
     few = Observation(threads=runtime(358.0, 7, 7), clock_hz=2.2e9)
     assert cost_words(one_cost(Observation(), few, taken)).count("no cycles per packet") == 1
 

@@ -91,7 +91,7 @@ def test_cycles_of_dropping_are_no_cycles_of_forwarding(name: str, share: str | 
     ("given_thread", "reason"),
     [
         (thread(*FORWARDING, time_s=None), "does not print its interval"),
-        (thread(*FORWARDING, time_s=1.9), "1.9 s of counting is too short"),
+        (thread(*FORWARDING, time_s=1.9), "1.9 s of counting is too short, 2 s are needed: lengthen --seconds"),
         (thread(*FORWARDING, time_s=0.0), "0 s of counting is too short"),
         (thread(), "no packets in 10 s"),
         (thread(node("dpdk-input", 9000, 0, 80.0, "polling")), "no packets in 10 s"),

@@ -84,6 +84,11 @@ class Cost:
         return self.cycles_per_packet * self.forwarded_pps if self.cycles_per_packet is not None else None
 
     @property
+    def option(self) -> str:
+        """Option by which it is counted for longer."""
+        return "--confirm" if self.phase is Phase.CONFIRM else "--hold"
+
+    @property
     def loss(self) -> float | None:
         """Share of the frames sent, by the tester's count."""
         return 1 - self.received_pps / self.offered_pps if self.offered_pps else None
@@ -129,8 +134,7 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
     warnings = [RunWarning("telemetry-missing", f"{gap.what}: {gap.reason}") for gap in last.missing]
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
     if span_s < MIN_SPAN_S:
-        option = "--confirm" if cost.phase is Phase.CONFIRM else "--hold"
-        text = f"counter readings only {span_s:.2g} s apart: no cycles/packet; lengthen {option}"
+        text = f"counter readings only {span_s:.2g} s apart: no cycles/packet; lengthen {cost.option}"
         if span_s < 0:
             text = f"the DUT's clock went back by {-span_s:.4g} s between two readings: no cycles/packet"
         return replace(cost, warnings=(*warnings, RunWarning("no-cycles", text)))
@@ -165,7 +169,7 @@ def _vpp_cost(
     threads = after.threads  # all their packets came in the load
     if loaded_s is not None:
         threads = tuple(replace(thread, time_s=loaded_s, in_pps=None) for thread in threads)
-    workers = runtime.of_threads(threads)
+    workers = runtime.of_threads(threads, cost.option)
     together = runtime.overall(workers)
     if loaded_s is not None:
         workers = tuple(

@@ -120,22 +120,27 @@ class Budget:
         return self.share is not None and self.share > 1 + BUDGET_TOLERANCE
 
 
-def of_threads(threads: Sequence[ThreadRuntime]) -> tuple[WorkerEfficiency, ...]:
-    """Return each worker's figures; the main thread's only if it is the only one or carries traffic itself."""
+def of_threads(threads: Sequence[ThreadRuntime], option: str = "--seconds") -> tuple[WorkerEfficiency, ...]:
+    """Return each worker's figures; the main thread's only if it is the only one or carries traffic itself.
+
+    option: that by which they are counted for longer.
+    """
 
     def is_main(thread: ThreadRuntime) -> bool:
         return len(threads) > 1 and (thread.number == 0 or thread.name == "vpp_main")
 
-    return tuple(of_thread(thread) for thread in threads if not is_main(thread) or packets_of(thread) >= MIN_PACKETS)
+    carrying = (thread for thread in threads if not is_main(thread) or packets_of(thread) >= MIN_PACKETS)
+    return tuple(of_thread(thread, option) for thread in carrying)
 
 
-def of_thread(thread: ThreadRuntime) -> WorkerEfficiency:
+def of_thread(thread: ThreadRuntime, option: str = "--seconds") -> WorkerEfficiency:
     """Return one worker's figures, or the reason for having none."""
     name, packets = thread.name or "vpp_main", packets_of(thread)
     if thread.time_s is None:
         return WorkerEfficiency(name, "show runtime does not print its interval")
     if thread.time_s < MIN_TIME_S:
-        return WorkerEfficiency(name, f"{thread.time_s:g} s of counting is too short, {MIN_TIME_S:g} s are needed")
+        needed = f"{MIN_TIME_S:g} s are needed: lengthen {option}"
+        return WorkerEfficiency(name, f"{thread.time_s:g} s of counting is too short, {needed}")
     if packets < MIN_PACKETS:
         span = f"packets in {thread.time_s:g} s"
         reason = f"only {packets} {span}, {MIN_PACKETS} are needed"
