@@ -10,6 +10,7 @@ import pytest
 from tools import ROOT, folder_with, succeed, trexbench
 
 from suites import ONE, TWO, chat, without_twin
+from trexbench.config.suite import Instead
 from trexbench.core.errors import ConfigError
 from trexbench.core.history.night import CellState
 from trexbench.results.nights import load_nights
@@ -128,27 +129,32 @@ def test_where_no_night_can_be_kept_the_webhook_is_told(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("name", "only", "suite"),
+    ("name", "only", "dut", "suite"),
     [
-        ("lab-v1.2", (), "lab-v1.2"),
-        ("suites/x.yaml", ("nosuch",), "x"),
-        ("nosuch", (), None),
-        ("suites/nosuch.yaml", (), None),
-        ("tiny", ("nosuch",), None),
-        ("a<b", (), None),
-        ("", (), None),
+        ("lab-v1.2", (), (), "lab-v1.2"),
+        ("suites/x.yaml", ("nosuch",), (), "x"),
+        ("tiny", (), ("./box.yaml",), "tiny"),
+        ("tiny", (), ("./nosuch.yaml",), None),
+        ("nosuch", (), (), None),
+        ("suites/nosuch.yaml", (), (), None),
+        ("tiny", ("nosuch",), (), None),
+        ("a<b", (), (), None),
+        ("", (), (), None),
     ],
 )
 def test_a_night_that_cannot_be_is_kept_under_its_suites_name_unless_that_is_mistyped(
-    name: str, only: tuple[str, ...], suite: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name: str, only: tuple[str, ...], dut: tuple[str, ...], suite: str | None, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     broken = TWO.replace("64b", "64bb")
+    (tmp_path / "box.yaml").write_text("driver: nosuch\n")
     folder_with(tmp_path, tiny=TWO, x=broken, **{"lab-v1.2": broken})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TREXBENCH_SUITES", str(tmp_path / "suites"))
-    end = Nightly(name, NightOptions(tmp_path, Setup(sim=True), Output(), lambda _: None), only=only)
+    options = NightOptions(tmp_path, Setup(sim=True), Output(), lambda _: None, instead=Instead(dut=dut))
+    end = Nightly(name, options, only=only)
     if suite is None:
-        with pytest.raises(ConfigError, match=r"suite|no cell of tiny matches nosuch"):
+        with pytest.raises(ConfigError, match=r"suite|no cell of tiny matches nosuch|nosuch\.yaml"):
             end.run()
     else:
         end.run()

@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..config.catalogue import SUITES
+from ..config.catalogue import DUTS, SUITES
+from ..config.lookup import load_dut
 from ..config.suite import Suite
 from ..core.errors import BenchError, ConfigError, StoreError, as_bench_error
 from ..core.history.finding import Kind
@@ -90,9 +91,17 @@ class Nightly:
             self._follow_up(label, suite, config_error)
 
     def _is_measurable(self) -> bool:
-        """Test whether the whole suite could be measured, without what the command line asks of it."""
+        """Test whether the whole suite could be measured, without what the command line asks of it.
+
+        A DUT's config that is wrong counts as the suite's own: the command line is not at fault.
+        """
+        configs_dir = self.options.setup.configs_dir
         with suppress(ConfigError):
             read_jobs(self.name, self.options.setup)
+            known = DUTS.files(configs_dir)
+            for name in self.options.instead.dut:
+                if os.path.isfile(file := known.get(name, Path(name))):
+                    load_dut(str(file), configs_dir)
             return True
         return False
 
