@@ -28,11 +28,11 @@ def column_names() -> list[str]:
     return ["limited_by" if name == "limit" else name for name in names]  # LIMIT is a word of SQL
 
 
-def column_values(row: RunRow) -> list[Any]:
-    """List a row's values in the order of column_names; nodes: JSON."""
+def column_values(row: RunRow) -> dict[str, Any]:
+    """Map column_names, among others, to a row's values; nodes: JSON."""
     values = row.to_dict()
-    values |= {**values.pop("cell"), "limited_by": row.limit, "nodes": json.dumps(row.nodes, separators=(",", ":"))}
-    return [values[name] for name in column_names()]
+    nodes = json.dumps(row.nodes, separators=(",", ":"))
+    return {**values, **values["cell"], "limited_by": row.limit, "nodes": nodes}
 
 
 def unit_of(column: str) -> str:

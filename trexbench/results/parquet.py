@@ -66,7 +66,7 @@ def _schema() -> pa.Schema:
 def make_table(rows: Sequence[RunRow], digests: Sequence[str] | None = None) -> pa.Table:
     """Make a table of these rows; with ``digests`` of their documents it can be stored."""
     schema, table = _schema(), [column_values(row) for row in rows]
-    columns = {name: [values[at] for values in table] for at, name in enumerate(column_names())}
+    columns = {name: [values[name] for values in table] for name in column_names()}
     for name in (name for name in columns if schema.field(name).type == pa.string()):
         columns[name] = [None if value is None else plain(str(value)) for value in columns[name]]
     if digests is None:
