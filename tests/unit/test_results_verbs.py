@@ -23,6 +23,7 @@ from trexbench.core.result import RunResult
 from trexbench.report.listing import run_sheet
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.sheet import figure, format_sheet, make_sheet, of_count, of_pps, to_values
+from trexbench.results.columns import column_names
 from trexbench.results.index import INDEX_FILE, open_index
 from trexbench.results.nights import NightWriter, find_nights
 from trexbench.results.prune import find_old, remove
@@ -139,6 +140,7 @@ def test_a_query_in_three_forms() -> None:
         out, err = said("results", "query", wrong, code=2)
         assert out == "" and "SELECT" in err and "query --help` lists" in err and ".:" not in err
         assert len(err.splitlines()) == 1
+    assert {*column_names()} <= {*said("results", "query", "--help")[0].replace(";", "").split()}
 
 
 # Pruning

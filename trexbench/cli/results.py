@@ -138,10 +138,10 @@ def query(sql: str, results: Path, form: OutputForm) -> None:
 
     The SQL is DuckDB's: pip install 'trexbench[store]'.
 
-    Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated emulated variant
-    traffic through facts suite night aim total_pps at_least uncertainty_pps line_share limited_by hold_loss
-    latency_s cycles_per_packet with_polling vectors_per_call power_w uj_per_packet nodes (JSON) warnings label
-    line_rate_bps loss_threshold; of TCP also total_bps uncertainty_bps retransmitted cores_per_gbps ping_idle_s
+    Columns of runs: path id started status dut mode bidir rx_queues kind held_pps simulated emulated accelerator
+    variant traffic through over facts tester suite night aim total_pps at_least uncertainty_pps line_share limited_by
+    hold_loss latency_s cycles_per_packet with_polling vectors_per_call power_w uj_per_packet nodes (JSON) warnings
+    label line_rate_bps loss_threshold; of TCP also total_bps uncertainty_bps retransmitted cores_per_gbps ping_idle_s
     ping_loaded_s idle_power_w
     """
     from ..report.listing import query_sheet, query_values

@@ -246,8 +246,8 @@ def nightly(
     """Measure a suite, judge it by earlier nights, write results/report.html, prune, and send a summary.
 
     An unfinished night of the last 12 hours is resumed. The summary is posted to TREXBENCH_WEBHOOK if that is set.
-    Exit code: that of the first cell that failed; else 3 with a regression; else, with --strict, 4 with too few nights
-    to judge; else 0.
+    Exit code: that of the first cell or step that failed; else 3 with a regression; else, with --strict, 4 with too few
+    nights to judge; else 0.
     """
     from ..report.regress import format_judgement, judgement_values
     from ..report.run.text import width_of
