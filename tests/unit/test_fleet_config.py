@@ -110,7 +110,7 @@ def test_the_longest_duts_are_given_first_and_each_to_one_tester() -> None:
     assert roster.turns[4].reason == "no tester has links to all ports of x"
 
 
-@pytest.mark.parametrize("text", ["", " ", "local", "local:" + "9" * 5000])
+@pytest.mark.parametrize("text", ["", " ", "local", "local:" + "9" * 5000, "nosuch.yaml"])
 def test_what_is_no_fleet_names_a_form_that_exists(text: str) -> None:
     with pytest.raises(ConfigError, match=r"local:3") as raised:
         find_fleet(text, None, sim=True)
