@@ -48,7 +48,7 @@ def test_the_dut_verbs_say_that_there_is_nothing(tmp_path: Path, box: str) -> No
     assert "not attested: driver: none" in said("apply", box) and "what its config says" not in said("apply", box)
     assert "not attested: driver: none" in said("verify", box)
     assert json.loads(said("verify", box, "--json"))["attested"] is False
-    assert "driver: none: its config names no counters" in said("telemetry", box, "--seconds", "1", code=6)
+    assert "on box: driver: none: its config names no counters" in said("telemetry", box, "--seconds", "1", code=6)
     assert f"{box} answered nothing: its config names nothing to read" in said("record", box, code=6)
     assert said("revert", box) == "nothing to revert\n"
     assert said("show", box) == f"# {box}\n{NONE}"

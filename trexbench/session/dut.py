@@ -132,7 +132,7 @@ def observe_twice(connected: ConnectedDut, seconds: float) -> tuple[Observation,
     ports = any(port.rx_packets is not None or port.tx_packets is not None for port in before.ports)
     if not (ports or before.cpus or before.queues or before.threads):
         reasons = dict.fromkeys(missing.reason for missing in before.missing)
-        raise DutError("; ".join(reasons) or "the DUT has none of the counters")
+        raise DutError(f"nothing is counted on {connected.transport.place}", "; ".join(reasons) or "it has no counters")
     time.sleep(seconds)
     between_s = time.monotonic() - begun
     return before, connected.observed.observe(), between_s
