@@ -203,7 +203,9 @@ def test_the_file_of_the_other_tool() -> None:
     assert [
         sum(sample.phase is phase for sample in run.samples) for phase in (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
     ] == [30, 100, 10]
-    assert "the last 5 s of the file" in " ".join(warning.text for warning in run.warnings)
+    warned = " ".join(warning.text for warning in run.warnings)
+    assert "the last 5 s of the file" in warned and "what the tester itself lost counts as the DUT's loss" in warned
+    assert direction.limit is Limit.DUT and "its receiver reported no such loss" in direction.reasons[0]
 
 
 def test_what_ended_before_its_plan_is_incomplete() -> None:

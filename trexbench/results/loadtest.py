@@ -1,7 +1,7 @@
 """Imports trex-loadtest's JSON as a stored run: its rates, one a second, are added up to counters.
 
-Facts missing in the file are not made up: the rate asked for is taken to be the one sent, the tester's own losses are
-unknown, and warnings say both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
+The file has neither the rate asked for, taken to be the one sent, nor the tester's own losses, taken to be the DUT's:
+warnings say both. Format: what wejn/trex-loadtest-viz reads (see report/run/loadtest.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..core.verdict.parts import RunWarning
 MAX_SECONDS = 1_000_000
 _FRAMES = (60.0, 9300.0)
 _NOT_ASKED = "what was asked is not in the file: taken as what was sent, so no verdict shows that the tester sent less"
-_INTEGRATED = "counters were added up from rates, one a second; the tester's own losses and its load are not known"
+_INTEGRATED = "counters were added up from rates, one a second; what the tester itself lost counts as the DUT's loss"
 Length = Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
 Rate = Annotated[float, Meta(ge=0, le=1e12)]
 

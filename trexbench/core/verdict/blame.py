@@ -35,7 +35,8 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     if strained or (behind and (unknown or not any(w.is_bad(plan.loss_threshold) for w in windows))):
         return Limit.GENERATOR_TX, (*behind, *strained)
     kept = "less than was asked, yet was at no limit of its own" if behind else "what was asked"
-    return Limit.DUT, (f"{_loss_words(windows)} while the generator sent {kept} and its receiver lost nothing", *behind)
+    words = f"{_loss_words(windows)} while the generator sent {kept} and its receiver reported no such loss"
+    return Limit.DUT, (words, *behind)
 
 
 def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
@@ -51,7 +52,7 @@ def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) 
     above = [w for w in windows if w.sent_pps > more_pps and w.is_bad(plan.loss_threshold) and not _strained(plan, [w])]
     if len(above) < plan.windows or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
         return limit, reasons
-    return Limit.DUT, (f"{_loss_words(above)} in which more was sent and the receiver lost nothing", *reasons)
+    return Limit.DUT, (f"{_loss_words(above)} in which more was sent and the receiver reported no such loss", *reasons)
 
 
 def _loss_words(windows: Sequence[Window]) -> str:
