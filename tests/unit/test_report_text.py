@@ -17,6 +17,7 @@ from trexbench.core.dut.telemetry import CpuTime, Detail, DropCount, Missing, Ob
 from trexbench.core.load.sample import Phase
 from trexbench.core.result import RunResult, Status, from_document
 from trexbench.core.run import find_damage
+from trexbench.core.units import format_bits
 from trexbench.core.verdict.parts import Limit, RunWarning
 from trexbench.report.run.counters import DETAILS, format_counters
 from trexbench.report.run.loadtest import to_loadtest
@@ -267,6 +268,9 @@ def test_a_searchs_other_goals_are_told_in_every_form(kind: str, world: World, r
     assert re.search(rf"; {rate} with loss <= 0\.5 %", format_brief(result, None, 200))
     assert row(result, "Loss allowed") == ("0 %", "0.5 %") and re.fullmatch(rate, row(result, "Rate")[1])
     assert (row(result, "95 % interval")[1] == "-") is rate.startswith(">") and row(result, "Limit")[1] == limit
+    (one,) = result.analysis.directions
+    on_wire = format_bits(result.plan.offer(one.direction).l1_bps(one.goals[1].maximum_pps))
+    assert row(result, "On the wire (L1)")[1] == on_wire and re.fullmatch(r"\d\d\.\d %", row(result, "Of line rate")[1])
     assert [one.loss for one in throughputs([result])] == [0.0, 0.005]
 
 

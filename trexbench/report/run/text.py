@@ -200,7 +200,8 @@ def _goal_rows(run: RunResult, one: DirectionResult) -> Iterator[tuple[Item | st
     yield name, allowed, *items, *_totals(run, one), limit_words(run, one)
     for goal in one.goals[1:]:
         allowed = figure(goal.loss, format_limit, 100)
-        yield name, allowed, *goal_items(one, goal), *[NONE] * 9, limit_words(run, one, goal)
+        wire = _wire_items(run, one, goal.maximum_pps)
+        yield name, allowed, *goal_items(one, goal), *[NONE] * 5, *wire, *[NONE] * 2, limit_words(run, one, goal)
 
 
 def direction_items(direction: DirectionResult, given: bool = False) -> Iterator[Item | str]:
@@ -217,11 +218,16 @@ def direction_items(direction: DirectionResult, given: bool = False) -> Iterator
 
 def _totals(run: RunResult, one: DirectionResult) -> Iterator[Item]:
     """Yield the items of TOTALS."""
-    offer, rate = run.plan.offer(one.direction), known_pps(one)
     yield of_pps(offered_pps(run, one) or None)
-    yield of_bits(None if rate is None else offer.l1_bps(rate))
-    yield figure(None if rate is None else offer.line_share(rate), format_share, 100)
+    yield from _wire_items(run, one, known_pps(one))
     yield from (figure(frames, format_frames) for frames in (one.sent, one.received))
+
+
+def _wire_items(run: RunResult, one: DirectionResult, pps: float | None) -> tuple[Item, Item]:
+    """Return what the rate is on the wire (L1), and of line rate."""
+    offer = run.plan.offer(one.direction)
+    bps, share = (None, None) if pps is None else (offer.l1_bps(pps), offer.line_share(pps))
+    return of_bits(bps), figure(share, format_share, 100)
 
 
 def latency_items(latency: Latency) -> Iterator[Item | str]:
