@@ -11,7 +11,7 @@ from ..config.option import listed
 from ..core.errors import BenchError, ConfigError
 from ..core.load.profile import RFC2544_SIZES, mode_of_size
 from ..report.room import room_of
-from ..report.words import mark_banners, starred
+from ..report.words import mark_banners, starred, text_of
 from ..session.options import METHODS, Case, EfficiencyWish, RampWish, SaturateWish, SearchWish, Setup
 from .options import CASE, SETUP, SHOWN, VERBOSE, Parsed, Shown, asked
 from .output import Words, note, save_picture, warn
@@ -184,13 +184,18 @@ def _present(
     from ..results.store import picture_place
     from .loads import head_of, place_code, table_of, write_picture
 
+    def head() -> list[str]:
+        lines = dict.fromkeys(line for result in done.results for line in head_of(result))
+        dut = text_of(done.results[0].dut, "name", "?") if done.results else ""
+        return [*([f"{sheet().caption}, {dut}"] if len(done.results) > 1 else []), *lines]
+
     def print_all() -> None:
         shown.form.write(
             text,
             lambda: [figures_of(result) for result in done.results],
             lambda: [sheet()],
             brief,
-            head=lambda: dict.fromkeys(line for result in done.results for line in head_of(result)),
+            head=head,
             table=lambda: table_of(sheet(), runs),
         )
 
