@@ -392,6 +392,9 @@ def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> N
         assert words in text
     usual = [make_row(at=f"2026-11-{at:02}", total_pps=5e6 + 1e4 * (at % 2)) for at in range(1, 10)]
     assert "| 64b | 34 % |" in to_markdown(Report(usual)), "a change within the noise is left out"
+    for bounds, median in (((0, 1), ">= 5.000 Mpps"), ((0,), "5.000 Mpps"), ((1, 2, 3), ">= 5.000 Mpps")):
+        nights = [make_row(at=f"2026-11-0{at + 1}", total_pps=(6 - at) * 1e6, at_least=at in bounds) for at in range(3)]
+        assert f" 4.000 Mpps ({median}) |" in to_markdown(Report(nights)).replace("\u2265", ">="), bounds
 
 
 def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_curve_to_a_maximum() -> None:

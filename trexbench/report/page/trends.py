@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
+from math import inf
 from statistics import median
 
 from ...core.history.cell import Cell, by_given_rate
 from ...core.history.finding import Finding
 from ...core.history.levels import Usual
 from ...core.history.night import CellState, Night
-from ...core.history.rows import METRICS, Metric, RunRow, cells_of
+from ...core.history.rows import METRICS, Figure, Metric, RunRow, cells_of
 from ...core.history.series import like_the_last
 from ...core.history.testers import FigureRatio, histories_of
 from ..words import status_words
@@ -63,9 +64,11 @@ class Trend:
         own = () if change.elsewhere else self.instants.values()
         return min((place for place in own if place >= change.since), default=change.since)
 
-    def middle(self, metric: Metric) -> float | None:
-        known = [value for _, value in self.values(metric)]
-        return median(known) if known else None
+    def middle(self, metric: Metric) -> Figure:
+        """Median of the metric, of which a run has a figure; a lower bound if the bounds among them could raise it."""
+        known = self.values(metric)
+        highest = median(inf if metric.bounded and row.at_least else value for row, value in known)
+        return Figure(value := median(value for _, value in known), at_least=highest > value)
 
     def changes_of(self, metric: Metric) -> tuple[Finding, ...]:
         """Changes of the metric, oldest first."""
