@@ -85,10 +85,10 @@ def test_figures_are_raw_and_texts_say_what_they_mean() -> None:
     assert column("wans", "Buffers, B") == ["1000000", "5000000"]
     assert all(rate.startswith(">=") and float(rate[2:]) > 200 for rate in column("wans", "Measured, Mbit/s"))
     assert column("tunnels", "MTU") == ["1400"] or "1400" in column("tunnels", "MTU")
-    assert "0.7" in column("tunnels", "CPU of the client's tunnel, share of a core")
+    assert "70" in column("tunnels", "CPU of the client's tunnel, % of a core")
     assert column("published", "Published, Mbit/s") == ["950", ""] and column("published", "Limit")[1] == "done"
     assert column("published-cpu", "CPU of the")[0] == "client's tunnel"
-    assert column("published-cpu", "Published, share of a core")[0] == "0.68"
+    assert column("published-cpu", "Published, % of a core")[0] == "68"
     assert column("searches", "Goal") == ["NDR, 0 %", "PDR, 1 %"] * 6
     assert column("frame-sizes", "Frame, B") == ["64", "64", "512", "512", "1518", "1518"]
     assert column("frame-sizes", "Loss, %") == ["0", "1"] * 3

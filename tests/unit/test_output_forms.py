@@ -175,6 +175,7 @@ def test_csv_has_raw_figures_and_no_formula() -> None:
     assert {row["way"] for row in rows} == {"bidir 1q", "bidir 3q", "uni"}
     assert all(float(row["maximum"].removeprefix(">=")) > 1e6 for row in rows)
     assert {row["unit"] for row in rows} == {"bit/s", "pps"}
+    assert all(2 < float(row["of line, %"]) <= 200 for row in rows if row["unit"] == "pps")
     shown = run("results", "show", TCP, "--csv")
     assert "DUT,mode,status,Way," in shown.out and "Mean, Mbit/s" in shown.out and "'" not in shown.out
     assert "CSV has the first table only; md also has: " in shown.err

@@ -124,7 +124,7 @@ def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:
     report = report_of(through_a_tunnel())
     (row,) = tunnel_sheet(report).lines
     raw = [item.raw for item in row.items]
-    assert raw[1:3] == ["openvpn, client and server by OpenVPN 2.6", "1400"] and raw[4:8] == ["0.7", "0.2"] * 2
+    assert raw[1:3] == ["openvpn, client and server by OpenVPN 2.6", "1400"] and raw[4:8] == ["70", "20"] * 2
     assert float(raw[8]) == pytest.approx(940e6 / (2 * (0.7 + 0.2)))
     text = Elements(report).words
     for words in ("by OpenVPN 2.6", "70.0 %", "1, 0", "50.0 %", f"{940 / 1.8:.1f} Mbit"):

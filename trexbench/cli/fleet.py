@@ -126,12 +126,12 @@ def calibrate_(
             f"{ratio.load}, simulated" if ratio.simulated else ratio.load,
             METRICS[ratio.metric].name,
             figure(ratio.ratio, "{:.4f}".format),
-            figure(ratio.share, format_share),
+            figure(ratio.share, format_share, 100),
             of_count(ratio.count),
         )
         for ratio in ratios
     )
-    heads = ":tester; :beside; ::traffic; ::figure; ratio; uncertainty [share]; pairs"
+    heads = ":tester; :beside; ::traffic; ::figure; ratio; uncertainty [%]; pairs"
     sheet = make_sheet(heads, rows, "testers", "By how much testers differ")
     form.write_sheet(sheet, lambda: [asdict(ratio) for ratio in ratios])
 

@@ -145,7 +145,7 @@ def calibrate(
     output = output_of(shown.results, shown.quiet, setup.pace)
     done, made = calibrate_tester(config, modes, wished, setup, output)
     if made is not None:
-        heads = ":mode; ::direction; carried [pps]; :limit; sent [pps]^1; rate error [share]^2; latency floor [us]"
+        heads = ":mode; ::direction; carried [pps]; :limit; sent [pps]^1; rate error [%]^2; latency floor [\u00b5s]"
         sheet = make_sheet(heads, map(_limit_row, made.limits), "calibration", "What the tester carries without a DUT")
         banner = [SIMULATED] if made.simulated else []
         headline = f"{made.tester} ({made.server}), without a DUT"
@@ -168,7 +168,7 @@ def _limit_row(limit: TesterLimit) -> Iterator[Item | str]:
     yield of_pps(limit.carried_pps)
     yield {"none": "line rate asked"}.get(limit.limit, limit.limit)
     yield of_pps(limit.sent_pps)
-    yield figure(limit.error, format_share)
+    yield figure(limit.error, format_share, 100)
     yield of_time(limit.floor_s)
 
 

@@ -105,7 +105,7 @@ def sets_compared(first: str, second: str, compared: SetComparison) -> Compariso
 
 def _heads(differences: Sequence[FigureDifference]) -> str:
     unit = " or ".join(dict.fromkeys(difference.metric.unit for difference in differences))
-    return f"first [{unit}]; second [{unit}]; difference [share]; noise [{unit}]^1; ::second is"
+    return f"first [{unit}]; second [{unit}]; difference [%]; noise [{unit}]^1; ::second is"
 
 
 def _figures(difference: FigureDifference) -> dict[str, Any]:
@@ -150,6 +150,6 @@ def _items(difference: FigureDifference) -> Iterator[Item | str]:
 
     for one in difference.figures:
         yield figure(one.value, words, difference.metric.scale, one.at_least)
-    yield figure(difference.share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}")
+    yield figure(difference.share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}", 100)
     yield figure(difference.noise or None, lambda noise: f"+- {words(noise)}", difference.metric.scale)
     yield WORDS.get(difference.verdict, difference.verdict.value)

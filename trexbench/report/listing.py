@@ -10,8 +10,8 @@ from ..core.history.rows import METRICS, Metric, RunRow
 from ..core.units import format_share
 from ..core.verdict.parts import Limit
 from .clean import clean
-from .sheet import Head, Item, Sheet, figure, heads_of, make_sheet, of_text
-from .words import NONE, format_figure, format_whole
+from .sheet import UNITS, Head, Item, Sheet, figure, heads_of, make_sheet, of_metric, of_text
+from .words import NONE, format_whole
 
 
 def run_sheet(rows: Sequence[RunRow], units: bool = False) -> Sheet:
@@ -19,8 +19,8 @@ def run_sheet(rows: Sequence[RunRow], units: bool = False) -> Sheet:
     costs = [cost for cost in METRICS.values() if not cost.bounded and any(cost.of(row) is not None for row in rows)]
     costs.sort(key=lambda cost: cost.rank)
     heads = (
-        *heads_of(f":started, UTC; ::DUT; ::mode; :way; maximum; {'unit; ' * units}of line [share]^1; ::limit"),
-        *(Head(cost.name, cost.unit, rank=2 + cost.rank) for cost in costs),
+        *heads_of(f":started, UTC; ::DUT; ::mode; :way; maximum; {'unit; ' * units}of line [%]^1; ::limit"),
+        *(Head(cost.name, UNITS.get(cost.unit, cost.unit), rank=2 + cost.rank) for cost in costs),
         Head("document", words=True, rank=20),
     )
     return make_sheet(heads, (_run_items(row, costs, units) for row in rows), "runs", "Stored runs")
@@ -38,11 +38,11 @@ def _run_items(row: RunRow, costs: Sequence[Metric], units: bool) -> Iterator[It
     yield figure(value, partial(format_whole, metric=row.metric), bound=row.at_least)
     if units:
         yield row.metric.unit
-    yield figure(row.line_share if value is not None and row.line_rate_bps else None, format_share)
+    yield figure(row.line_share if value is not None and row.line_rate_bps else None, format_share, 100)
     carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
     marks = ("" if carried else clean(row.limit), "" if row.complete else row.status, row.cell.mark)
     yield ", ".join(filter(None, marks)) or NONE
-    yield from (figure(cost.of(row), partial(format_figure, metric=cost)) for cost in costs)
+    yield from (of_metric(cost.of(row), cost) for cost in costs)
     yield row.path
 
 

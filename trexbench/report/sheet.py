@@ -15,11 +15,12 @@ from itertools import groupby, zip_longest
 from textwrap import wrap
 
 from ..core.history.cell import Cell
+from ..core.history.rows import Metric
 from ..core.units import format_bits, format_pps, format_scaled, format_time
 from ..core.verdict.parts import Goal, Verdict
 from .clean import clean, escape_markdown
 from .room import wrapped
-from .words import NONE, format_change, format_loss
+from .words import NONE, format_change, format_figure, format_loss
 
 BETWEEN = "  "
 NARROWEST = 20
@@ -253,14 +254,21 @@ def figure(
 of_count = partial(figure, form=str)
 of_pps = partial(figure, form=format_pps)
 of_bits = partial(figure, form=format_bits)
-of_share = partial(figure, form=format_loss)
-"""Shown in percent; the raw figure is the share itself."""
+of_share = partial(figure, form=format_loss, scale=100)
+"""Shares are raw figures in percent, too."""
 of_change = partial(figure, form=format_change, scale=100)
-"""Shown in percent with its sign, raw figure in percent."""
+"""Shown with its sign."""
 of_time = partial(figure, form=format_time, scale=1e6)
 """Raw figure in microseconds."""
+UNITS = {"us": "\u00b5s", "share": "%"}
+"""Unit of a metric -> unit of its raw figures, where that is another."""
 of_apart = partial(figure, form=lambda bps: f"+- {format_scaled(bps, 'bit/s', 2)}")
 """Half the width of an interval, in bit/s."""
+
+
+def of_metric(value: float | None, metric: Metric, bound: bool = False) -> Item:
+    """Make an item of a metric's value, whose raw figure is in its unit by UNITS."""
+    return figure(value, partial(format_figure, metric=metric), 100 if metric.unit == "share" else 1, bound)
 
 
 def of_interval(verdict: Verdict | Goal | None) -> Item:

@@ -11,12 +11,10 @@ from ...core.history.rows import Metric
 from ...core.history.series import night_of
 from ..clean import clean
 from ..groups import change_words, format_noise, group_kind, headline, too_few
-from ..sheet import Item, Sheet, figure, make_sheet, of_change, of_count, raw_of, row_of
-from ..words import NONE, format_figure
+from ..sheet import UNITS, Item, Sheet, make_sheet, of_change, of_count, of_metric, raw_of, row_of
+from ..words import NONE
 from .grid import change_text
 from .report import Report
-
-_UNITS = {"us": "\u00b5s"}
 
 
 def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
@@ -32,8 +30,8 @@ def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
                 _metric(metric),
                 kind,
                 replace(of_change(finding.share), text=change_words(finding)),
-                _level(before, metric),
-                _level(finding.after, metric, finding.at_least),
+                of_metric(before, metric),
+                of_metric(finding.after, metric, finding.at_least),
                 Item(format_noise(finding), raw_of(100 * abs(finding.noise / before)) if before else ""),
                 of_count(finding.nights),
                 finding.since,
@@ -53,7 +51,7 @@ def trend_sheet(report: Report) -> Sheet:
             row, value = values[-1]
             delta = find_delta(row, trend.runs, metric, report.usual.get((trend.cell, metric.name)))
             bound = metric.bounded and row.at_least
-            latest, night = _level(value, metric, bound), night_of(row)
+            latest, night = of_metric(value, metric, bound), night_of(row)
             items: tuple[Item | str, ...] = (
                 str(trend.cell),
                 _metric(metric),
@@ -63,7 +61,7 @@ def trend_sheet(report: Report) -> Sheet:
                     "" if delta is None else raw_of(100 * delta.share),
                     "bad" if delta is not None and delta.beyond and delta.worse else "",
                 ),
-                _level(None if delta is None else delta.before, metric),
+                of_metric(None if delta is None else delta.before, metric),
                 Item(NONE, "") if bound else _noise(delta, {night_of(row) for row, _ in values}),
                 *counts,
             )
@@ -81,9 +79,5 @@ def _noise(delta: Delta | None, measured: Collection[str]) -> Item:
 
 
 def _metric(metric: Metric) -> Item:
-    unit = "" if metric.unit in metric.name else f", {_UNITS.get(metric.unit, metric.unit)}"
+    unit = "" if metric.unit in metric.name else f", {UNITS.get(metric.unit, metric.unit)}"
     return Item(metric.name, f"{metric.name}{unit}")
-
-
-def _level(value: float | None, metric: Metric, bound: bool = False) -> Item:
-    return figure(value, lambda known: format_figure(known, metric), bound=bound)

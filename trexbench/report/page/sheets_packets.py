@@ -47,7 +47,7 @@ def curve_sheet(report: Report) -> Sheet:
 def older_sheet(report: Report) -> Sheet:
     heads = (
         ":Run; :Night; :Which; :Direction; Rate [pps]; 95 % interval [pps]; Change since [%]; "
-        "First bad [pps]; Max received [pps]; Loss in the hold [share]; :Note"
+        "First bad [pps]; Max received [pps]; Loss in the hold [%]; :Note"
     )
     latest = {(curve.cell, curve.direction): curve for curve in report.curves}
     rows = []

@@ -30,7 +30,7 @@ from .tcp import TcpCell, mode_words
 
 RATES = (
     ":Run; Mean rate [bit/s]; 95 % interval [\u00b1 bit/s]; :Limit; Retransmits; Ping idle [\u00b5s]; "
-    "Ping loaded [\u00b5s]; Router CPU, of its cores [share]; Hottest core [share]; Mbit/s per % of a core; Power [W]"
+    "Ping loaded [\u00b5s]; Router CPU, of its cores [%]; Hottest core [%]; Mbit/s per % of a core; Power [W]"
 )
 
 
@@ -51,9 +51,9 @@ def rate_items(one: TcpCell) -> Iterator[Item]:
     yield of_text(summary.limit.words, one.reasons)
     yield of_count(one.retransmits)
     yield from map(of_time, (summary.ping_idle_s, summary.ping_loaded_s))
-    yield figure(fmean(one.cores) if one.cores else None, lambda busy: f"{format_share(busy)} of {len(one.cores)}")
+    yield figure(fmean(one.cores) if one.cores else None, lambda busy: f"{format_share(busy)} of {len(one.cores)}", 100)
     core = "" if hottest is None else f" (CPU {hottest.cpu})"
-    yield figure(None if hottest is None else hottest.busy, lambda busy: f"{format_share(busy)}{core}")
+    yield figure(None if hottest is None else hottest.busy, lambda busy: f"{format_share(busy)}{core}", 100)
     yield figure(one.bps_per_percent, lambda bps: f"{bps / 1e6:.3g}", 1e-6)
     yield figure(summary.power_w, "{:.1f} W".format)
 
@@ -86,7 +86,7 @@ def tunnel_cells(report: Report) -> list[TcpCell]:
 
 
 def tunnel_sheet(report: Report) -> Sheet:
-    cpus = "; ".join(f"CPU of the {head} [share of a core]" for head in CPU_NAMES.values())
+    cpus = "; ".join(f"CPU of the {head} [% of a core]" for head in CPU_NAMES.values())
     heads = f":Run; :Tunnel; MTU; Mean rate [bit/s]; {cpus}; Payload per CPU second [bit]; :Limit"
     return make_sheet(heads, map(_tunnel, tunnel_cells(report)), "tunnels", "Tunnels, and the CPU that they take")
 
@@ -105,7 +105,7 @@ def _tunnel(one: TcpCell) -> Iterator[Item | str]:
 
 def process_sheet(report: Report) -> Sheet:
     """Table of the processes in each cell's first repetition, those with a role in the test first."""
-    heads = ":Host; :Role; :Process; usr [share of a core]; sys [share of a core]; :Cores; Run delay [share of a core]"
+    heads = ":Host; :Role; :Process; usr [% of a core]; sys [% of a core]; :Cores; Run delay [% of a core]"
     rows = []
     for one in tunnel_cells(report):
         by_host = told_processes(one.flows[0].shares, one.result.setup)

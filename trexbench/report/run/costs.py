@@ -14,7 +14,7 @@ from ..words import format_cycles, or_dash
 
 NO_CYCLES = "no cycles per packet"
 COSTS = (
-    "Offered [pps]; Forwarded [pps]; Loss [share]; Cycles/packet; With polling^1; Vectors/call^2; Clocks [MHz]^3; "
+    "Offered [pps]; Forwarded [pps]; Loss [%]; Cycles/packet; With polling^1; Vectors/call^2; Clocks [MHz]^3; "
     "Energy [\u00b5J/packet]^4"
 )
 

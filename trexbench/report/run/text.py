@@ -48,14 +48,12 @@ from .summary import (
 WIDTH = 100
 LINES, DIRECTIONS = 10, 4
 """Most lines of a brief summary, and most directions that have one each."""
-RATES = (
-    "Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max received [pps]; Loss in the hold [share]"
-)
+RATES = "Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max received [pps]; Loss in the hold [%]"
 HEADS = f":Direction; {RATES}; :Limit"
 TOTALS = "Offered in the hold [pps]; On the wire (L1) [bit/s]; Of line rate [%]; Frames sent; Frames received"
 LATENCY_HEADS = (
     ":Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 [\u00b5s]^1; p99 [\u00b5s]; "
-    "Max [\u00b5s]^1; Min [\u00b5s]^2; Jitter [\u00b5s]^2; Loss [share]; Tagged^3; Back^3"
+    "Max [\u00b5s]^1; Min [\u00b5s]^2; Jitter [\u00b5s]^2; Loss [%]; Tagged^3; Back^3"
 )
 LATENCIES = "Latency at shares of the throughput"
 Line = Sequence[tuple[str, str]]

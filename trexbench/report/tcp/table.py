@@ -20,7 +20,7 @@ _HEADS = (
     "::Cell; Published [Mbit/s]; Measured [Mbit/s]; Ratio; :Limit; Busy cores^1; Ping idle [ms]^2; Ping loaded [ms]^2; "
     "Power idle [W]^3; Power loaded [W]^3; Payload per CPU second [bit]^4"
 )
-_CPUS = "::Cell; :CPU of the; Published [share of a core]; Measured [share of a core]; Ratio"
+_CPUS = "::Cell; :CPU of the; Published [% of a core]; Measured [% of a core]; Ratio"
 CPU_NAMES = dict(
     zip(COLUMNS, ("client's tunnel", "client's program", "far end's tunnel", "server's program"), strict=True)
 )

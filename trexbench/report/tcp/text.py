@@ -27,7 +27,7 @@ BDP = (
     "Buffers [B]; Window [B]^1; Seen [B]^1; Cwnd [B]^1; Predicted [Mbit/s]; ::By; Measured [Mbit/s]; +- [Mbit/s]^2; "
     "Ratio^2; Again^3"
 )
-PINGS = "::Ping; Min [\u00b5s]; Avg [\u00b5s]; Max [\u00b5s]; Mdev [\u00b5s]^1; Loss [share]"
+PINGS = "::Ping; Min [\u00b5s]; Avg [\u00b5s]; Max [\u00b5s]; Mdev [\u00b5s]^1; Loss [%]"
 _SYSCTLS = ("tcp_rmem", "tcp_wmem")
 _CPUS = "::CPU; busy; usr^1; sys^1; softirq^1; waiting; Mbit/s per %"
 _CORES, _CORE = 4, 0.05
@@ -143,7 +143,7 @@ def ping_items(ping: PingResult) -> Iterator[Item | str]:
     statistics = ping.statistics
     yield f"{ping.leg}, loaded" if ping.loaded else f"IPv{ping.leg.version}, idle"
     yield from map(of_time, (statistics.min_s, statistics.avg_s, statistics.max_s, statistics.mdev_s))
-    yield figure(statistics.loss, format_share)
+    yield figure(statistics.loss, format_share, 100)
 
 
 def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ...]]:
