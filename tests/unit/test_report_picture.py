@@ -24,7 +24,7 @@ from trexbench.report.run.costs import cost_plots
 from trexbench.report.run.curve import COLUMNS, draw_curve
 from trexbench.report.run.picture import compose, draw
 from trexbench.report.run.picture_plot import compose_plot, compose_sizes, draw_costs, draw_sizes
-from trexbench.report.run.sizes import format_sizes, throughputs
+from trexbench.report.run.sizes import format_sizes, size_figure, size_sheet, throughputs
 from trexbench.report.words import typeset
 
 KNEE = World(capacity_pps=660e3, collapse=0.2, noise=0.01)
@@ -206,7 +206,8 @@ def test_its_figures_are_those_of_the_knee(both_ways: list[RunResult]) -> None:
     assert small.rates_pps == dict.fromkeys((FORTH, BACK), pytest.approx(SIZED_PPS, rel=0.01))
     assert more.total_pps > small.total_pps and not small.bounds and large.bounds == {FORTH, BACK}
     assert small.l2_bps == pytest.approx(small.total_pps * 512)
-    assert small.line_rate_pps == pytest.approx(2 * line_rate_pps(64, 1e9))
+    of_line = next(line.items[-2].text for line in size_sheet(both_ways).lines)
+    assert size_figure([("", (), both_ways)]).lines[1].texts[0].endswith(f" at 64 B, {of_line} of line rate")
 
 
 def test_one_way_the_sum_has_the_only_column() -> None:

@@ -45,7 +45,7 @@ class RunRow:
     traffic: str | None = None  # digest of the frames sent; for TCP a description
     through: TrafficPath | None = None  # WAN, tunnel and PPPoE in the path
     line_rate_bps: float = 0.0  # L1 speed of one direction; 0: not known
-    line_share: float = 0.0  # the rate in line rates of one direction: up to 2 in both; of TCP by payload
+    line_share: float = 0.0  # sum of the directions' shares of their line rates: up to 2 for two; of TCP by payload
     loss_threshold: float | None = None  # share of frames that may be lost; None: of TCP
     facts: str | None = None  # SHA-256 of the facts read back from the DUT
     suite: str | None = None  # its name

@@ -41,7 +41,7 @@ class GridCell:
 
     @property
     def share(self) -> float | None:
-        """Share of one direction's line rate, so up to 2 for bidirectional runs; None: the line rate is unknown."""
+        """Sum of the directions' shares of their line rates: up to 2 for two; None: the line rate is unknown."""
         return self.row.line_share if self.row is not None and self.row.line_rate_bps and self.is_rate else None
 
     @property

@@ -93,7 +93,7 @@ def packet_parts(report: Report) -> Sequence[Part]:
             figures=(size_figure(sized),) if sized else (),
             caption="Frames per second of all directions together over the frame size with FCS (RFC 2544, section "
             "26.1). Dashed: line rate, the theoretical maximum. Open markers: lower bounds. The vertical axis has a "
-            "log scale. In the table the share is of one direction's line rate, so up to 200\u00a0% for both.",
+            "log scale. Shares of line rate are summed over the directions: up to 200\u00a0% for two.",
         ),
     )
 

@@ -36,11 +36,6 @@ class Throughput:
         return self.result.plan.offers[0].mean_frame_bytes
 
     @property
-    def line_rate_pps(self) -> float:
-        """Theoretical maximum of all directions together."""
-        return sum(offer.line_rate_pps for offer in self.result.plan.offers)
-
-    @property
     def total_pps(self) -> float:
         return sum(self.rates_pps.values())
 
@@ -105,7 +100,7 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
 
 def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...], further: bool) -> PlotLine:
     rates = [format_bound(point.total_pps, bool(point.bounds)) for point in points]
-    shares = [format_share(point.total_pps / point.line_rate_pps) for point in points]
+    shares = [format_share(point.result.plan.line_share(point.rates_pps)) for point in points]
     sizes = [point.frame_bytes for point in points]
     each = zip(rates, sizes, shares, strict=True)
     return PlotLine(
@@ -144,8 +139,8 @@ def format_sizes(results: Sequence[RunResult], room: int | None = None) -> str:
 
 
 def _size_items(throughput: Throughput, shown: Sequence[Direction]) -> Iterator[Item | str]:
-    """Yield the items of a row, with a column for each direction ``shown``. The share is of one direction's line rate,
-    so up to 200 % for both together."""
+    """Yield the items of a row, with a column for each direction ``shown``. The share is the sum of the
+    directions' shares of their line rates: up to 200 % for two."""
     plan, known = throughput.result.plan, throughput.total_pps > 0
     each = list(dict.fromkeys(offer.line_rate_pps for offer in plan.offers))
     yield figure(throughput.frame_bytes, "{:g} B".format)
