@@ -213,7 +213,14 @@ def test_the_means_interval_covers_it_not_the_naive(count: int, lag1: float, lea
 
 def test_repetitions() -> None:
     assert combine([5.0], [1.0]) == (5.0, 1.0)
-    assert combine([5.0, 9.0], [1.0, 1.0]) == (7.0, 2.0)
+    assert combine([5.0, 5.0], [1.0, 1.0]) == (5.0, pytest.approx(0.5**0.5))
     mean, uncertainty = combine([5.0, 6.0, 7.0], [None, None, None])
     assert mean == 6.0
     assert uncertainty == pytest.approx(4.30 / 3**0.5)
+
+
+@pytest.mark.parametrize("repetitions", [2, 3, 5])
+def test_the_interval_of_repetitions_holds_their_mean_in_95_of_100_runs(repetitions: int) -> None:
+    runs = [combine(rates, [None]) for rates in np.random.default_rng(7).normal(0.0, 1.0, (4000, repetitions)).tolist()]
+    held = sum(uncertainty is not None and abs(mean) <= uncertainty for mean, uncertainty in runs)
+    assert held / len(runs) == pytest.approx(0.95, abs=0.01)

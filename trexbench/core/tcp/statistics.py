@@ -60,15 +60,14 @@ def describe(values: Sequence[float], mean: float | None = None) -> Statistics |
 def combine(means: Sequence[float], uncertainties: Sequence[float | None]) -> tuple[float, float | None]:
     """Return the mean of repetitions and its uncertainty: from their spread, or from their own if that is more.
 
-    Two repetitions have hardly a spread: half of their distance stands for it.
+    The interval of two is wide, 6.4 times their distance to either side, as so few hardly show how they spread.
     """
     mean, count = fmean(means), len(means)
     known = [value for value in uncertainties if value is not None]
     own = hypot(*known) / len(known) if known else None
     if count == 1:
         return mean, own
-    spread = abs(means[0] - means[1]) / 2 if count == 2 else student(count - 1) * stdev(means) / sqrt(count)
-    return mean, max(spread, own or 0.0)
+    return mean, max(student(count - 1) * stdev(means) / sqrt(count), own or 0.0)
 
 
 def describe_ping(times_s: Sequence[float], sent: int) -> PingStatistics:
