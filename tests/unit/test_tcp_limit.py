@@ -232,9 +232,13 @@ def test_drops_in_the_omitted_time_are_no_evidence() -> None:
 
 
 def test_nothing_measured_nothing_said() -> None:
-    result = make_tcp_result(legs=FORWARD)
-    (flow,) = replace(result, legs=(replace(result.legs[0], server=()),)).flows
-    assert (flow.verdict.limit, flow.verdict.at_least, flow.statistics) == (UNKNOWN, True, None)
+    result = make_tcp_result(FULL_THREAD, legs=FORWARD)
+    (leg,) = result.legs
+    first, second = leg.server[:2]
+    for server in ((), (first, replace(second, at_s=first.at_s + 0.4))):  # or interrupted before an interval ended
+        (flow,) = replace(result, legs=(replace(leg, server=server),)).flows
+        assert (flow.verdict.limit, flow.verdict.at_least, flow.statistics) == (UNKNOWN, True, None)
+        assert flow.verdict.reasons == ("no whole interval was measured",)
 
 
 @settings(max_examples=scaled(100, 10))

@@ -63,9 +63,10 @@ class TcpVerdict:
 
 
 def find_limit(evidence: TcpEvidence) -> TcpVerdict:
-    """Apply RULES to the evidence of one direction."""
-    rules = RULES if evidence.flow.intervals else ()
-    nothing = (TcpLimit.UNKNOWN, (NOTHING if rules else "nothing was measured",))
+    """Apply RULES to the evidence of one direction, unless it has no rate that a limit could explain."""
+    rules = RULES if evidence.flow.regular and evidence.rate_bps else ()
+    no_rate = "nothing was received" if evidence.flow.regular else "no whole interval was measured"
+    nothing = (TcpLimit.UNKNOWN, (NOTHING if rules else no_rate,))
     seen = ((limit, tuple(signs_of(evidence))) for limit, signs_of in rules)
     limit, reasons = next((verdict for verdict in seen if verdict[1]), nothing)
     return TcpVerdict(
