@@ -26,6 +26,8 @@ THREADED, PPPOE = replace(APART, napi_threads=True), replace(APART, pppoe=True)
 TUNNELLED = replace(THREADED, tunnel_between=CLIENT_DUT)
 LINE, FAST_LINE = (TcpEnvironment(wan=parse_wan(text), wan_by="cable") for text in ("20ms,1gbit", "20ms,10gbit"))
 
+BESIDE_LINE = replace(LINE, line_bps=1e9)
+
 
 def verdict(path: Path, **more: Any) -> TcpVerdict:
     (flow,) = make_tcp_result(path, legs=FORWARD, **more).flows
@@ -94,6 +96,7 @@ CASES = [
     case("no losses hold it down", replace(LONG, retransmits=0), WINDOW),
     case("the DUT holds it down", replace(LONG, retransmits=0, cores={"dut": (0.97,)}), DUT),
     case("a full line", Path(bps=940e6), FULL, setup=GIGABIT),
+    case("a full line, and a WAN of its speed", Path(bps=940e6), FULL, "a line of 1.000 Gbit/s", setup=BESIDE_LINE),
     case("a line with room", Path(bps=900e6), UNKNOWN, setup=GIGABIT),
     case("little time left, and a queue", QUEUED, DUT, TRIPS, setup=APART),
     case("little time left, no queue", replace(QUEUED, rtt_s=0.0011), UNKNOWN, setup=APART),

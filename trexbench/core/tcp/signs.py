@@ -56,16 +56,23 @@ class TcpEvidence:
         return self.flow.received_bps or 0.0
 
     @cached_property
-    def link_bps(self) -> float | None:
-        """Payload rate of the slowest line, a WAN included; None if no line's speed is known."""
+    def lines(self) -> list[tuple[float, str]]:
+        """Payload rates and names of the lines whose speed is known, a WAN included, the slowest first."""
         options = [s.info["options"] for r in self.flow.sending for s in r.streams if "options" in s.info]
         stamped = bool(options[-1] & TIMESTAMPS) if options else True
         setup, version = self.setup, self.leg.version
         inside = setup.mtu, version, stamped, setup.tags, setup.header_bytes(version)
-        lines = [tcp_payload_bps(setup.line_bps, *inside)] if setup.line_bps else []
+        lines = []
+        if setup.line_bps:
+            lines.append((tcp_payload_bps(setup.line_bps, *inside), f"a line of {format_bits(setup.line_bps)}"))
         if setup.wan is not None and setup.wan.rate_bps is not None:
-            lines.append(tcp_payload_bps(setup.wan.rate_bps, *inside, framing=0))
-        return min(lines, default=None)
+            lines.append((tcp_payload_bps(setup.wan.rate_bps, *inside, framing=0), f"the WAN ({setup.wan})"))
+        return sorted(lines)
+
+    @property
+    def link_bps(self) -> float | None:
+        """Payload rate of the slowest line; None if no line's speed is known."""
+        return self.lines[0][0] if self.lines else None
 
     @cached_property
     def window(self) -> TcpWindow | None:
@@ -227,14 +234,11 @@ def of_line(evidence: TcpEvidence) -> Iterator[str]:
     slow_start = setup.wan is not None and middle_bps > rate_bps  # over a long line the windows open slowly
     rate_bps = middle_bps if slow_start else rate_bps
     if link_bps and rate_bps >= OF_LINE * link_bps:
-        wan_bps = setup.wan.rate_bps if setup.wan is not None else None
-        is_wan = wan_bps is not None and wan_bps <= (setup.line_bps or wan_bps)
-        line = f"the WAN ({setup.wan})" if is_wan else f"a line of {format_bits(setup.line_bps or 0.0)}"
         tunnel = setup.tunnel if setup.header_bytes(evidence.leg.version) else ""
         inside = " in PPPoE" if setup.pppoe else f" in {tunnel}" if tunnel else ""
         share = f"{format_share(rate_bps / link_bps)} of the {format_bits(link_bps)} of payload"
         when = ", in the median interval" if slow_start else ""
-        yield f"{share} that {line} carries at MTU {setup.mtu}{inside}{when}"
+        yield f"{share} that {evidence.lines[0][1]} carries at MTU {setup.mtu}{inside}{when}"
 
 
 def of_dut(evidence: TcpEvidence) -> Iterator[str]:
