@@ -89,14 +89,14 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
             yield RunWarning("cores-shared" if beside else "foreign-load", f"{leg}: {text}")
         if foreign := {*evidence.busy_cores(host)} - {*evidence.filled_cores(host)}:
             first = min(core.cpu for core in foreign)
-            text = f"the {host}'s CPU {first} had no time left, most of it for other work than this test's"
+            text = f"the {host}'s CPU {first} had no time left, most of it for other work than the endpoints'"
             yield RunWarning("foreign-load", f"{leg}: {text}")
     for tunnel in dut.tunnels:
         if tunnel.thread is None and signs.waits(tunnel.waiting):
             waited = f"waited for a CPU for {format_share(tunnel.waiting or 0.0)} of the time: other work ran there"
             yield RunWarning("foreign-load", f"{leg}: the DUT's tunnel ({tunnel.name}) {waited}")
     if not evidence.cores_apart:
-        text = "the router works on the endpoints' cores: the CPU time of a program includes the router's"
+        text = "the router may work on the endpoints' cores: the CPU time of a program may include the router's"
         yield RunWarning("cores-shared", text)
     if evidence.ceiling_bps is None and limit in (TcpLimit.DUT, TcpLimit.UNKNOWN):
         yield RunWarning("no-ceiling", "what the endpoints carry without the router was not measured")

@@ -178,7 +178,7 @@ def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
     ceiling_bps, link_bps, apart = evidence.ceiling_bps, evidence.link_bps, evidence.cores_apart
     lines = link_bps is not None and ceiling_bps is not None and ceiling_bps >= OF_LINE * link_bps
     if ceiling_bps and evidence.rate_bps > OF_CEILING * ceiling_bps and not lines and not evidence.refutes_ceiling:
-        yield f"the endpoints carry no more than {format_bits(ceiling_bps)} without the router"
+        yield f"the endpoints carried no more than {format_bits(ceiling_bps)} without the router"
     if not apart and not evidence.endpoints_own_the_work:
         return
     for host, role in _roles(evidence.flow):
@@ -188,7 +188,7 @@ def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
             if thread.busy >= BUSY:
                 parts = f"usr {format_share(thread.user)}, sys {format_share(thread.system)}"
                 yield f"the {host}, which {role}: a thread took {format_share(thread.busy)} of a core ({parts})"
-        shared = "" if apart else ", which it shares with the router"
+        shared = "" if apart else ", which it may share with the router"
         for core in evidence.filled_cores(host):
             yield f"the {host}, which {role}: its CPU {core.cpu}{shared} was {format_share(core.busy)} busy"
     yield from _run_delays(evidence, asleep=False)
@@ -201,7 +201,7 @@ def of_sleepers(evidence: TcpEvidence) -> Iterator[str]:
 
 
 def _run_delays(evidence: TcpEvidence, asleep: bool) -> Iterator[str]:
-    """Yield programs kept from sending or receiving which were busy or waiting nearly all the time, or which slept."""
+    """Yield programs kept from sending or receiving: busy or waiting for more than half of the time, or asleep."""
     for host, role in _roles(evidence.flow):
         share = evidence.share(host)
         sleeps = all(thread.busy + (thread.waiting or 0.0) <= HALF for thread in share.threads)
