@@ -70,6 +70,7 @@ def test_the_list_has_a_cost_and_no_maximum() -> None:
     assert "efficiency at 1 Mpps" in text and " 584 " in text
     assert ">=" not in text and " %" not in text.replace(" 0 %", "") and "none" not in text
     assert "dut" in format_sheet(run_sheet([replace(row, limit="dut")]))[1], "a rate that was not carried has a limit"
+    assert {*run_sheet([row], units=True).rows[1][4:7]} == {""}, "nor its unit"
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def test_a_run_that_was_killed_before_it_saw_anything_is_listed_without_a_rate()
     cut = changed(whole, status="running", total_pps=0.0, line_share=0.0, at_least=True)
     (_, found), (_, lost) = (format_sheet(run_sheet([row])) for row in (whole, cut))
     assert "600.9 kpps" in found and "pps" not in lost and "running" in lost
+    assert format_sheet(run_sheet([changed(whole, at_least=True)]))[1].count(">= ") == 2, "rate and share"
 
 
 def test_a_picture_that_cannot_be_written_is_a_failure() -> None:

@@ -37,8 +37,9 @@ def _run_items(row: RunRow, costs: Sequence[Metric], units: bool) -> Iterator[It
     value = row.metric.of(row) if has_maximum else None
     yield figure(value, partial(format_whole, metric=row.metric), bound=row.at_least)
     if units:
-        yield row.metric.unit
-    yield figure(row.line_share if value is not None and row.line_rate_bps else None, format_share, 100)
+        yield NONE if value is None else row.metric.unit
+    share = row.line_share if value is not None and row.line_rate_bps else None
+    yield figure(share, format_share, 100, row.at_least)
     carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
     marks = ("" if carried else clean(row.limit), "" if row.complete else row.status, row.cell.mark)
     yield ", ".join(filter(None, marks)) or NONE

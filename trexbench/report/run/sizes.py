@@ -148,7 +148,8 @@ def _size_items(throughput: Throughput, shown: Sequence[Direction]) -> Iterator[
     yield Item(f"<= {format_limit(throughput.loss)}", raw_of(100 * throughput.loss))
     for way in shown:
         yield of_pps(throughput.rates_pps.get(way) or None, bound=way in throughput.bounds)
-    yield of_pps(throughput.total_pps if known else None, bound=bool(throughput.bounds))
-    yield of_bits(throughput.l2_bps if known else None)
-    yield figure(plan.line_share(throughput.rates_pps) if known else None, format_share, 100)
+    bound = bool(throughput.bounds)
+    yield of_pps(throughput.total_pps if known else None, bound=bound)
+    yield of_bits(throughput.l2_bps if known else None, bound=bound)
+    yield figure(plan.line_share(throughput.rates_pps) if known else None, format_share, 100, bound)
     yield throughput.words

@@ -131,7 +131,7 @@ def format_brief(result: RunResult, document: str | None, width: int) -> str:
     directions = result.analysis.directions
     shown = directions if len(directions) <= DIRECTIONS else directions[: DIRECTIONS - 1]
     for one in shown:
-        interval = of_interval(one)
+        interval = of_interval(None if one.at_least else one)
         rate = f"{rate_words(one)} ({interval.text})" if interval.raw else rate_words(one)
         goals = [f"{goal_items(one, goal)[0].text} with loss <= {format_limit(goal.loss)}" for goal in one.goals[1:]]
         words = f"{rate}: {'; '.join([limit_words(result, one), *goals, *one.reasons])}"
@@ -193,20 +193,22 @@ def direction_sheet(run: RunResult) -> Sheet:
 
 
 def _goal_rows(run: RunResult, one: DirectionResult) -> Iterator[tuple[Item | str, ...]]:
-    name, *items = direction_items(one, given=held_cost_of(run) is not None)
+    given = held_cost_of(run) is not None
+    name, *items = direction_items(one, given)
     allowed = figure(run.plan.loss_threshold if run.plan.seeks_knee else None, format_limit, 100)
-    yield name, allowed, *items, *_totals(run, one), limit_words(run, one)
+    yield name, allowed, *items, *_totals(run, one, one.at_least and not given), limit_words(run, one)
     for goal in one.goals[1:]:
         allowed = figure(goal.loss, format_limit, 100)
-        wire = _wire_items(run, one, goal.maximum_pps)
+        wire = _wire_items(run, one, goal.maximum_pps, one.is_bound(goal))
         yield name, allowed, *goal_items(one, goal), *[NONE] * 5, *wire, *[NONE] * 2, limit_words(run, one, goal)
 
 
 def direction_items(direction: DirectionResult, given: bool = False) -> Iterator[Item | str]:
     """Yield the items of HEADS, except the limit. given: the rate was, and is no bound of a maximum."""
     yield str(direction.direction)
-    yield of_pps(known_pps(direction), bound=direction.at_least and not given)
-    yield of_interval(direction)
+    bound = direction.at_least and not given
+    yield of_pps(known_pps(direction), bound=bound)
+    yield of_interval(None if bound else direction)
     yield of_pps(direction.first_bad_pps)
     failed = direction.trials and direction.confirmed_pps is None
     yield Item("none", "") if failed else of_pps(direction.confirmed_pps)
@@ -214,18 +216,18 @@ def direction_items(direction: DirectionResult, given: bool = False) -> Iterator
     yield of_share(direction.hold_loss)
 
 
-def _totals(run: RunResult, one: DirectionResult) -> Iterator[Item]:
-    """Yield the items of TOTALS."""
+def _totals(run: RunResult, one: DirectionResult, bound: bool) -> Iterator[Item]:
+    """Yield the items of TOTALS. bound: the rate is a lower bound."""
     yield of_pps(offered_pps(run, one) or None)
-    yield from _wire_items(run, one, known_pps(one))
+    yield from _wire_items(run, one, known_pps(one), bound)
     yield from (figure(frames, format_frames) for frames in (one.sent, one.received))
 
 
-def _wire_items(run: RunResult, one: DirectionResult, pps: float | None) -> tuple[Item, Item]:
+def _wire_items(run: RunResult, one: DirectionResult, pps: float | None, bound: bool) -> tuple[Item, Item]:
     """Return what the rate is on the wire (L1), and of line rate."""
     offer = run.plan.offer(one.direction)
     bps, share = (None, None) if pps is None else (offer.l1_bps(pps), offer.line_share(pps))
-    return of_bits(bps), figure(share, format_share, 100)
+    return of_bits(bps, bound=bound), figure(share, format_share, 100, bound)
 
 
 def latency_items(latency: Latency) -> Iterator[Item | str]:
