@@ -21,7 +21,7 @@ from trexbench.core.errors import StoreError
 from trexbench.core.history.cell import Cell
 from trexbench.core.history.finding import Finding
 from trexbench.core.history.night import CellState
-from trexbench.core.history.rows import RATE, RunRow, row_of
+from trexbench.core.history.rows import RATE, Figure, RunRow, row_of
 from trexbench.core.load.sample import Sample
 from trexbench.core.load.windows import measured_windows
 from trexbench.core.result import RunResult, from_document
@@ -278,7 +278,7 @@ def test_a_trend_has_every_run_and_every_night_without_one() -> None:
         ("2026-11-21", "the run is incomplete"),
         ("2026-11-22", "not measured: the tester was off"),
     ]
-    assert trend.changes == (change,) and trend.metrics == (RATE,) and trend.middle(RATE) == 18e5
+    assert trend.changes == (change,) and trend.metrics == (RATE,) and trend.middle(RATE) == Figure(18e5)
 
 
 @pytest.mark.parametrize(

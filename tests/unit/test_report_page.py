@@ -390,6 +390,9 @@ def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> N
     text = to_markdown(Report([*rows, held]))
     for words in ("| 64b | 34 % \u25bc -10.0 % |", "| 64b | 4.500 Mpps |", "| 64b at 1 Mpps | 584 |"):
         assert words in text
+    for bound, trend in ((1, "| 3.000 Mpps (\u2265 2.000 Mpps) |"), (3, "| \u2265 3.000 Mpps (2.000 Mpps) |")):
+        rows = [make_row(at=f"2026-11-{at:02}", total_pps=at * 1e6, at_least=at == bound) for at in range(1, 4)]
+        assert trend in to_markdown(Report(rows)), "a median is a bound if a run at or below it is one"
     usual = [make_row(at=f"2026-11-{at:02}", total_pps=5e6 + 1e4 * (at % 2)) for at in range(1, 10)]
     assert "| 64b | 34 % |" in to_markdown(Report(usual)), "a change within the noise is left out"
     for bounds, median in (((0, 1), ">= 5.000 Mpps"), ((0,), "5.000 Mpps"), ((1, 2, 3), ">= 5.000 Mpps")):

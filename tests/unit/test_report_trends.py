@@ -146,6 +146,14 @@ def test_runs_of_a_calibrated_tester_are_drawn_as_they_are_judged() -> None:
     assert row.items[6].text == "33" and row.items[5].text != NONE, "the table has the noise of the same runs"
 
 
+def test_a_changed_share_and_its_noise_are_told_in_points_and_small_noise_has_its_digits() -> None:
+    losses = [0.652, 0.6521, 0.6519, 0.652, 0.6521, 0.6519, 0.674]
+    rows = [make_row(night, 5e6 + 200 * (night % 2), hold_loss=loss) for night, loss in enumerate(losses)]
+    rate, loss = ([item.text for item in row.items[2:6]] for row in trend_sheet(report_of(rows)).lines)
+    assert loss == ["67.4 %", "\u25bc +2.2 points", "65.2 %", "0.0089 points"]
+    assert rate[3] == "0.0022 %"
+
+
 @pytest.mark.parametrize(("own", "ratios"), [(3, ()), (8, ()), (8, (CALIBRATED,))])
 def test_another_testers_regression_is_marked_and_sets_no_level(own: int, ratios: tuple[FigureRatio, ...]) -> None:
     rows = by_testers(noisy(30 + own), own, slow=0.9)

@@ -10,7 +10,7 @@ from ..core.history.detect import SURE, Shape
 from ..core.history.explain import day_range, day_words
 from ..core.history.finding import Finding, Kind
 from ..core.history.levels import NEEDED_NIGHTS
-from ..core.history.rows import COST
+from ..core.history.rows import COST, Metric
 from .clean import clean
 from .words import digits_of, format_change, format_count, format_figure
 
@@ -153,10 +153,15 @@ def change_words(finding: Finding) -> str:
     """``-13.8 %``; for a share ``+7.2 points``."""
     if finding.share is None:
         return "from nothing"
-    if finding.metric.unit == "share":
-        apart = finding.after - finding.before
-        return f"{'+' if apart > 0 else '-'}{_points(abs(apart))} points"
-    return format_change(finding.share)
+    return step_words(finding.share, finding.before, finding.metric)
+
+
+def step_words(step: float, before: float, metric: Metric) -> str:
+    """``-13.8 %``; for a share ``+7.2 points``. step: as a share of the level before."""
+    apart = step * abs(before)
+    if metric.unit == "share":
+        return f"{'+' if apart > 0 else '-' if apart else '+-'}{_points(abs(apart))} points"
+    return format_change(step)
 
 
 def _points(share: float) -> str:
@@ -173,12 +178,16 @@ def format_levels(finding: Finding) -> str:
 
 
 def format_noise(finding: Finding) -> str:
-    """Format a night's noise as a share of the level before, or in the figure's unit where that is 0 or a share."""
-    if finding.metric.unit == "share":
-        return f"{_points(finding.noise)} points"
-    if finding.before:
-        return f"{_points(abs(finding.noise / finding.before))} %"
-    return format_figure(finding.noise, finding.metric)
+    return noise_words(finding.noise, finding.before, finding.metric)
+
+
+def noise_words(noise: float, before: float, metric: Metric) -> str:
+    """A night's noise as a share of the level before, or in the figure's unit where that is 0 or a share."""
+    if metric.unit == "share":
+        return f"{_points(noise)} points"
+    if before:
+        return f"{_points(abs(noise / before))} %"
+    return format_figure(noise, metric)
 
 
 def group_lines(group: FindingGroup) -> Iterator[str]:

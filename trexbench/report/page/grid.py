@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from ...core.history.cell import EFFICIENCY, TCP_KIND, Cell
 from ...core.history.levels import NEEDED_NIGHTS, Delta, Usual, find_delta
 from ...core.history.night import CellRecord, CellState, Night
-from ...core.history.rows import COST, RunRow, cells_of
+from ...core.history.rows import COST, Metric, RunRow, cells_of
 from ...core.strategy.kinds import suffix_of
 from ...core.strategy.saturate import Saturate
 from ...core.units import format_pps, format_scaled, nominal
-from ..groups import too_few
-from ..words import NONE, format_change, format_count, format_figure, format_limit, format_whole, status_words
+from ..groups import step_words, too_few
+from ..words import NONE, format_count, format_figure, format_limit, format_whole, status_words
 from .columns import Column, column_of, order_columns
 from .tcp import mode_words
 
@@ -90,12 +90,12 @@ class GridCell:
         return f"{delta_words(self.delta)} ({format_figure(self.delta.before, self.row.metric)})"
 
 
-def change_text(delta: Delta | None) -> str:
-    """The change against the baseline in percent; beyond the noise with an arrow, down for worse."""
+def change_text(delta: Delta | None, metric: Metric = COST) -> str:
+    """The change against the baseline, of a share in points; beyond the noise with an arrow, down for worse."""
     if delta is None:
         return ""
     sign = ("\u25bc " if delta.worse else "\u25b2 ") if delta.beyond else ""
-    return f"{sign}{format_change(delta.share)}"
+    return f"{sign}{step_words(delta.share, delta.before, metric)}"
 
 
 def delta_words(delta: Delta) -> str:

@@ -10,7 +10,7 @@ from ...core.history.levels import NEEDED_NIGHTS, Delta, find_delta
 from ...core.history.rows import Metric
 from ...core.history.series import night_of
 from ..clean import clean
-from ..groups import change_words, format_noise, group_kind, headline, too_few
+from ..groups import change_words, format_noise, group_kind, headline, noise_words, too_few
 from ..sheet import UNITS, Item, Sheet, make_sheet, of_change, of_count, of_metric, raw_of, row_of
 from ..words import NONE
 from .grid import change_text
@@ -57,12 +57,12 @@ def trend_sheet(report: Report) -> Sheet:
                 _metric(metric),
                 latest if night == report.night else replace(latest, text=f"{latest.text} ({clean(night)})"),
                 Item(
-                    change_text(delta) or NONE,
+                    change_text(delta, metric) or NONE,
                     "" if delta is None else raw_of(100 * delta.share),
                     "bad" if delta is not None and delta.beyond and delta.worse else "",
                 ),
                 of_metric(None if delta is None else delta.before, metric),
-                Item(NONE, "") if bound else _noise(delta, {night_of(row) for row, _ in values}),
+                Item(NONE, "") if bound else _noise(delta, metric, {night_of(row) for row, _ in values}),
                 *counts,
             )
             rows.append(row_of(items, trend.cell, metric.name))
@@ -71,11 +71,12 @@ def trend_sheet(report: Report) -> Sheet:
     return make_sheet(heads, rows, "trends", "Every figure of every cell")
 
 
-def _noise(delta: Delta | None, measured: Collection[str]) -> Item:
+def _noise(delta: Delta | None, metric: Metric, measured: Collection[str]) -> Item:
     if delta is None or delta.noise is None:
         nights = len(measured) if delta is None else delta.measured
         return Item(NONE, "", about=too_few(nights) if nights < NEEDED_NIGHTS else "")
-    return Item(f"{100 * delta.noise:.1f} %", raw_of(100 * delta.noise))
+    words = noise_words(delta.noise * abs(delta.before), delta.before, metric)
+    return Item(words, raw_of(100 * delta.noise))
 
 
 def _metric(metric: Metric) -> Item:

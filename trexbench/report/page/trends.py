@@ -64,9 +64,10 @@ class Trend:
         own = () if change.elsewhere else self.instants.values()
         return min((place for place in own if place >= change.since), default=change.since)
 
-    def middle(self, metric: Metric) -> Figure:
-        """Median of the metric, of which a run has a figure; a lower bound if the bounds among them could raise it."""
-        known = self.values(metric)
+    def middle(self, metric: Metric) -> Figure | None:
+        """Median of all runs; a lower bound if the bounds among them could raise it."""
+        if not (known := self.values(metric)):
+            return None
         highest = median(inf if metric.bounded and row.at_least else value for row, value in known)
         return Figure(value := median(value for _, value in known), at_least=highest > value)
 
