@@ -100,6 +100,7 @@ def test_what_tagged_frames_took_is_told_by_load_and_direction() -> None:
     row = row_of(result, "x.json")
     assert row.get("latency_s") == pytest.approx(20e-6 * 1.25, rel=0.02)
     text = format_summary(result)
+    assert " p50 <= " in text and " p99 <= " in text, "a bucket's end is an upper bound"
     assert re.search(r"^0->1 +50 % +348\.9 kpps +25\.0 us +25\.0 us", text, re.MULTILINE)
     directions, latencies = sheets_of_packets(result)
     assert (len(directions.lines), len(latencies.lines)) == (2, 2 * len(LATENCY_LOADS))

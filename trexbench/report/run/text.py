@@ -52,7 +52,7 @@ RATES = "Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max 
 HEADS = f":Direction; {RATES}; :Limit"
 TOTALS = "Offered in the hold [pps]; On the wire (L1) [bit/s]; Of line rate [%]; Frames sent; Frames received"
 LATENCY_HEADS = (
-    ":Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 [\u00b5s]^1; p99 [\u00b5s]; "
+    ":Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 <= [\u00b5s]^1; p99 <= [\u00b5s]; "
     "Max [\u00b5s]^1; Min [\u00b5s]^2; Jitter [\u00b5s]^2; Loss [%]; Tagged^3; Back^3"
 )
 LATENCIES = "Latency at shares of the throughput"
