@@ -112,7 +112,7 @@ def test_gauges(tmp_path: Path) -> None:
         ("last_run_timestamp_seconds", 1772366400.0),
     ):
         assert value_of(name, **cell, simulated="false") == value
-    assert value_of("night_cells", suite="lab", state="failed") == 1.0
+    assert value_of("night_cells", suite="lab", simulated="false", state="failed") == 1.0
     assert value_of("night_exit_code", suite="lab", simulated="false") == 5.0
     write_textfile(tmp_path / "x.prom", text)
     write_textfile(tmp_path / "x.prom", text)

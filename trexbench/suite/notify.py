@@ -115,7 +115,7 @@ def textfile(night: Night, rows: Iterable[RunRow], code: int) -> str:
     registry, cells, suite = CollectorRegistry(), list(rows), {"suite": _plain(night.suite)}
     of_suite = {**suite, "simulated": str(night.simulated).lower()}
     counts = [
-        ({**suite, "state": state.value}, sum(cell.state is state for cell in night.cells)) for state in CellState
+        ({**of_suite, "state": state.value}, sum(cell.state is state for cell in night.cells)) for state in CellState
     ]
     varied = any(row.cell.variant is not None for row in cells)
     for name, about, value_of in _GAUGES:
