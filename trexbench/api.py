@@ -248,10 +248,14 @@ def judge(
 
     only: patterns of cells, or a single one.
     """
+    from .review.find import require_named
     from .review.judge import judge
 
     patterns = [only] if isinstance(only, str) else only
-    return judge(Path(results), warn, dut, mode, suite, since and parse_date(since), patterns)
+    judgement = judge(Path(results), warn, dut, mode, suite, since and parse_date(since), patterns)
+    if not judgement.now:
+        require_named(Path(results), dut, mode, suite)
+    return judgement
 
 
 def _measure(verb: str, options: RampCall | SearchCall | SaturateCall) -> RunResult:

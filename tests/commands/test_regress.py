@@ -87,7 +87,7 @@ def test_twelve_nights_the_last_two_slower(nights: Path, twelve_nights: TwelveNi
         (("--since", "2025-11-20"), 0, "NOT ALARMING"),
         (("--acknowledge", "netgate-linux *", "--note", "x"), 2, "nothing has changed in netgate-linux *: name"),
         (("--acknowledge", "netgate-vp *", "--note", "x"), 2, "no cell in results matches netgate-vp * yet: names"),
-        (("--acknowledge", "*", "--metric", "power"), 2, "--note"),
+        (("--acknowledge", "*", "--metric", "power"), 2, "needs its reason: say with --note why\n"),
         (("--acknowledge", "*", "--metric", "power", "--note", " WHY "), 2, "say with --note why, not WHY"),
         (("--junit", "no/such/place.xml"), 9, "place.xml"),
     ],

@@ -158,6 +158,8 @@ def test_what_is_kept_can_be_loaded() -> None:
     assert (flat["mode"], flat["label"], flat["total_pps"]) == ("var2-64b,size=128", "mine", kept.analysis.total_pps)
     assert trexbench.load_run(Path("here") / flat["path"]).id == kept.id
     assert trexbench.load_rows("here", mode="64b") == []
+    with pytest.raises(trexbench.ConfigError, match="no run in here is of suite lab: it has none"):
+        trexbench.judge("here", suite="lab")
 
 
 TCP_QUICK: Any = {"sim": True, "speedup": 10000.0, "time": "4s", "ping": 0}
@@ -240,6 +242,8 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
     for odd in ("2", 2.5, True):
         with pytest.raises(trexbench.ConfigError, match=rf"--streams of '?{odd}'?: take a whole number"):
             trexbench.tcp("lab-linux", **{**TCP_QUICK, "streams": odd})
+    with pytest.raises(trexbench.ConfigError, match="duration 'True' not understood"):
+        trexbench.ramp("netgate-vpp", "64b", sim=True, hold=True)
     with pytest.raises(trexbench.ConfigError, match="--dut of 5: take text"):
         trexbench.ramp(5, "64b", sim=True)  # type: ignore[arg-type]
     with pytest.raises(trexbench.ConfigError, match="no rate is named: name at least one with --rates"):

@@ -65,7 +65,7 @@ class Written:
         if self.each is not None and isinstance(value, Iterable) and not isinstance(value, str):
             return tuple(map(self.each.read, value))
         if isinstance(value, (int, float)):
-            value = self.number.format(value)
+            value = str(value) if isinstance(value, bool) else self.number.format(value)
         return self.parse(value) if isinstance(value, str) else value
 
 

@@ -73,7 +73,8 @@ def acknowledge(
     a reason, or if nothing has changed; a warning for each pattern that no cell matches yet.
     """
     if note.strip() in ("", REASON):
-        raise ConfigError("an acknowledged change needs its reason", f"say with --note why, not {REASON}")
+        remedy = f"say with --note why{f', not {REASON}' if note else ''}"
+        raise ConfigError("an acknowledged change needs its reason", remedy)
     judged, cells = judge(results, warn), {row.cell for row in all_rows(results, lambda _: None)}
     findings = [finding for finding in judged.findings if finding.kind is not Kind.KNOWN]
 
