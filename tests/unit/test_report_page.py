@@ -54,6 +54,7 @@ from trexbench.report.page.cards import cards_of
 from trexbench.report.page.html import MOST_ROWS
 from trexbench.report.page.overlay import Older, find_curves
 from trexbench.report.page.report import Report
+from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import escape, to_markdown
 
 
@@ -322,6 +323,12 @@ def test_the_mark_of_simulated_cells_is_left_out_and_no_name_is_cut() -> None:
     left = text.replace(ROUTER, "").replace("trexbench (simulated)", "")
     assert set(re.findall(r"\S+ \S+ \S+ simulated", left)) == {"64b uni 1q simulated"}, "in commands, which need it"
     assert left.count("simulated") == text.count("--acknowledge") == 2 and "lab router" not in text
+    run, cost = make_run(cells[1]), Cost(Phase.HOLD, 1, 0.0, 30.0, 1e6, 1e6, 1e6, 30.0, "VPP's show runtime", 584.1)
+    vars(run)["costs"] = (cost,)
+    older = {cells[1]: (Older(rows[-2], ("night",), costs=(cost,)),)}
+    sheets = sheets_of(replace(report, runs={cells[1]: run}, older=older))
+    names = [line.items[0] for sheet in sheets if sheet.name == "cycles" for line in sheet.lines]
+    assert len(names) == 2 and all("simulated" in name.raw and "simulated" not in name.text for name in names)
 
 
 def test_a_real_night_that_failed_is_not_called_simulated() -> None:

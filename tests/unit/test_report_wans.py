@@ -141,6 +141,8 @@ def test_a_search_has_a_row_for_each_goal_and_direction() -> None:
     assert {line.cell for line in lines} == {cell}, "rows follow the choice"
     rate, looks, length_s = (lines[0].items[at].raw for at in (3, 7, 8))
     assert not rate.startswith(">=") and int(looks) > 3 and float(length_s) > 5
+    bound = search_sheet(Report([], runs={cell: sized(1518, bidir=True)})).lines[0]
+    assert all(item.raw.startswith(">=") for item in bound.items[3:5]), "rate and share of line rate"
     assert "NDR, 0 %" in Elements(report).words and "Searches" in Elements(report).words
     ramp = Cell("vpp", "64b", False, None)
     assert not search_sheet(Report([], runs={ramp: make_run(ramp)})).lines

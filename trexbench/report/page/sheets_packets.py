@@ -103,7 +103,8 @@ def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item | s
     yield f"{'PDR' if goal.loss else 'NDR'}, {format_limit(goal.loss)}"
     rate, interval = goal_items(one, goal)
     yield rate
-    yield figure(goal.maximum_pps / run.plan.offer(one.direction).line_rate_pps, format_share, 100)
+    share = goal.maximum_pps / run.plan.offer(one.direction).line_rate_pps
+    yield figure(share, format_share, 100, one.is_bound(goal))
     yield interval
     yield of_pps(one.confirmed_pps if goal == one.goals[0] else None)
     yield of_count(len(looks) or None)
