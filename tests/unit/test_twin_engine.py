@@ -44,6 +44,23 @@ def counts(engine: SimEngine, port: int) -> tuple[int, int]:
     return found.opackets, found.ipackets
 
 
+@pytest.mark.parametrize("sizes", [(60,), (60, 586, 1510)])
+def test_what_is_missing_in_silence_are_whole_frames_that_a_queue_dropped(sizes: Sequence[int]) -> None:
+    """Else a trial without loss would lose one of them."""
+    router = TwinRouter(spec.TwinSpec(workers=1, clock_hz=1e9, packet_cycles=1e5, queues=2, noise=0.01, ring=64))
+    bench, was = Bench(router), 0
+    engine = bench.engine()
+    for factor in (1.7, 0.3, 2.3, 0.31, 0.37, 1.1, 0.29):
+        engine.start(0, [stream(size, 9971.3, flows=50, number=n) for n, size in enumerate(sizes)], factor, None)
+        bench.now_s += 1.037
+        engine.stop(0)
+        bench.now_s += 1.0
+        missing = counts(engine, 0)[0] - counts(engine, 1)[1]
+        assert missing == sum(queue.drops for worker in engine._world.router.workers() for queue in worker.queues)
+        assert (missing > was) is (len(sizes) * factor > 1)
+        was = missing
+
+
 def test_marked_frames_are_counted_by_mark_at_both_ends_and_at_any_time() -> None:
     bench = Bench(QueueRouter({0: [1000.0], 1: [1000.0]}, ring=10))
     engine = bench.engine()

@@ -30,6 +30,7 @@ class QueueCounters:
     drops: float = 0.0  # found the ring full
     held: dict[Key, float] = field(default_factory=dict)  # in the ring, by stream
     kept: float = 0.0  # in the ring at the end of the last span
+    parts: dict[Key, float] = field(default_factory=dict)  # of a frame that is to be dropped, by stream
 
 
 @dataclass
@@ -70,7 +71,7 @@ class TwinRouter:
     def __deepcopy__(self, _memo: dict[int, Any]) -> TwinRouter:
         """Copy independently, but share what never changes."""
         twin = copy(self)
-        twin._queues = [replace(queue, held=dict(queue.held)) for queue in self._queues]
+        twin._queues = [replace(q, held=dict(q.held), parts=dict(q.parts)) for q in self._queues]
         twin._workers = [copy(worker) for worker in self._workers]
         twin._sizes, twin._gone = dict(self._sizes), dict(self._gone)
         twin._taken = {}
@@ -135,23 +136,30 @@ class TwinRouter:
     def _fetch(self, queue: QueueCounters, now: Pace, index: int, span_s: float) -> float:
         """Take frames out of the ring, of every stream the same share, and drop what it cannot hold.
 
-        Record the delays of timed frames; return how many frames were fetched.
+        Whole frames are dropped, and a part of one is fetched: counts are rounded down, and with half a frame missing a
+        later trial would lose one that no queue dropped. Record the delays of timed frames; return how many frames were
+        fetched.
         """
         held, before, waiting = queue.held, queue.kept, sum(queue.held.values())
         gone = min(waiting, now.rates_pps[index] * span_s)
         kept = min(waiting - gone, float(self.spec.ring))
         dropped = waiting - gone - kept
-        queue.packets += gone
-        queue.drops += dropped
-        queue.kept = kept
+        fetched = 0.0
         for key, count in held.items() if waiting else ():
-            self._gone[key] = self._gone.get(key, 0.0) + count * gone / waiting
+            leaving, lost = count * (gone + dropped) / waiting, count * dropped / waiting + queue.parts.get(key, 0.0)
+            drops = floor(min(leaving, lost))
+            queue.parts[key] = lost - drops
+            queue.drops += drops
+            fetched += leaving - drops
+            self._gone[key] = self._gone.get(key, 0.0) + leaving - drops
+        queue.packets += fetched
+        queue.kept = kept
         queue.held = {key: count * kept / waiting for key, count in held.items()} if kept else {}
         ends = (kept if dropped else before, kept)  # one that overflows fills in no time
         for key in self._timed if gone else ():
             if frames := held.get(key, 0.0) * gone / waiting:
                 self._taken.setdefault(key, []).append(delay(self.spec, frames, now, index, ends))
-        return gone
+        return fetched
 
 
 def place(placement: str, workers: int, ports: int, queues: int) -> list[int]:
