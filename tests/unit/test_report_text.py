@@ -270,10 +270,13 @@ def test_a_searchs_other_goals_are_told_in_every_form(kind: str, world: World, r
     result = make_result(make_plan(kind=kind, goals=(0.0, 0.005), loss_threshold=0.0), world)
     assert re.search(rf"; {rate} with loss <= 0\.5 %", format_brief(result, None, 200))
     assert row(result, "Loss allowed") == ("0 %", "0.5 %") and re.fullmatch(rate, row(result, "Rate")[1])
-    assert (row(result, "95 % interval")[1] == "-") is rate.startswith(">") and row(result, "Limit")[1] == limit
+    interval = "95 % interval" if kind == "search" else "Bounds"
+    assert (row(result, interval)[1] == "-") is rate.startswith(">") and row(result, "Limit")[1] == limit
     (one,) = result.analysis.directions
     on_wire = format_bits(result.plan.offer(one.direction).l1_bps(one.goals[1].maximum_pps))
-    assert row(result, "On the wire (L1)")[1] == on_wire and re.fullmatch(r"\d\d\.\d %", row(result, "Of line rate")[1])
+    bound = ">= " if rate.startswith(">") else ""
+    assert row(result, "On the wire (L1)")[1] == bound + on_wire
+    assert re.fullmatch(rf"{bound}\d\d\.\d %", row(result, "Of line rate")[1])
     assert [one.loss for one in throughputs([result])] == [0.0, 0.005]
 
 

@@ -188,7 +188,9 @@ def latency_sheet(run: RunResult) -> Sheet:
 def direction_sheet(run: RunResult) -> Sheet:
     """Table of the run's directions, with a row for each goal of a search."""
     rows = (row for direction in run.analysis.directions for row in _goal_rows(run, direction))
-    heads = f":Direction; Loss allowed [%]; {RATES}; {TOTALS}; :Limit"
+    unsure = any(goal.sure is None for direction in run.analysis.directions for goal in direction.goals)
+    rates = RATES.replace("95 % interval", "Bounds") if unsure else RATES  # MLRsearch states no probability
+    heads = f":Direction; Loss allowed [%]; {rates}; {TOTALS}; :Limit"
     return make_sheet(heads, rows, "directions", "Directions")
 
 
