@@ -170,6 +170,11 @@ def test_only_what_is_old_goes_with_its_pictures_and_only_when_said() -> None:
     assert [Path(one).name for one in files()] == ["notes.txt", "120000-var2-64b-uni.json"]
     (old.parent / "notes.txt").unlink()
     assert "0 files removed" in said("results", "prune", "--before", "2026-03-02", "--yes")[1]
+    last = store(3)
+    last.with_suffix(".png").mkdir()
+    err = said("results", "prune", "--before", "2026-03-04", "--yes", code=9)[1]
+    assert f"{last.with_suffix('.png')} stays: Is a directory" in err and "2 files removed" in err
+    assert err.endswith("results: not all that is old was removed: make it writable, and prune again\n")
 
 
 def test_the_last_nights_are_kept_though_a_run_began_after_midnight() -> None:

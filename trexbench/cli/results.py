@@ -172,12 +172,16 @@ def prune(results: Path, keep_nights: int | None, before: str | None, yes: bool)
     if (keep_nights is None) == (before is None):
         raise ConfigError("prune needs to know what is old", "give either --keep-nights N or --before DATE")
     check_results(results)
-    paths = find_old(results, keep_nights, before, note)
+    paths, kept = find_old(results, keep_nights, before, note), list[str]()
     if yes:
-        paths = remove(results, paths, note)
+        paths = remove(results, paths, kept.append)
     for path in paths:
         click.echo(clean(results / path))
+    for text in kept:
+        note(text)
     note(f"{format_count(len(paths), 'file')} {'removed' if yes else 'would be removed; --yes removes them'}")
+    if kept:
+        raise StoreError(f"{results}: not all that is old was removed", "make it writable, and prune again")
 
 
 @results.command(
