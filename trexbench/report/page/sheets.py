@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -125,7 +124,7 @@ def _with_run_names(sheet: Sheet, report: Report) -> Sheet:
     for line in sheet.lines:
         name, *others = line.items
         if bare:  # all of these names end with the mark, or with it and an older night
-            name = replace(name, text=re.sub(r" \(?simulated\)?(?=(, \S+)?$)", "", name.text))
+            name = replace(name, text=name.text.replace(" (simulated)", "").replace(" simulated", ""))
         night = None if line.cell is None else dated.get(line.cell)
         if night is not None and name.raw == clean(line.cell):  # an older night's run has its own
             name = replace(name, text=f"{name.text}, {clean(night)}", raw=f"{name.raw}, {clean(night)}")
