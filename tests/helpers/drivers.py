@@ -28,6 +28,7 @@ PREFERENCES = {
     "browser.shell.checkDefaultBrowser": False,
     "datareporting.policy.dataSubmissionEnabled": False,
     "app.normandy.enabled": False,
+    "messaging-system.rsexperimentloader.enabled": False,
     "network.captive-portal-service.enabled": False,
     "network.connectivity-service.enabled": False,
     "devtools.console.stdout.content": True,
