@@ -142,6 +142,23 @@ def test_a_steady_knee_is_found_however_throughput_goes_on(
     assert low <= KNEE * 1.0015 and high >= KNEE  # a bend may hide before the first bad window
 
 
+def test_a_leap_as_overload_begins_leaves_the_knee_within_the_interval() -> None:
+    """A router that changes its mode carries less at once: no line of what it receives leads back to the knee."""
+    held = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        leap, noise = rng.choice([0.01, 0.03, 0.07, 0.15, 0.3]), rng.choice([0.0, 0.003])
+        leaping = partial(_leaping, rng, leap, noise)
+        low, high = ramp(leaping, KNEE - rng.uniform(19, 20) * rng.choice([STEP, STEP / 4])).interval_pps
+        held += low <= KNEE / 0.999 and high >= KNEE
+    assert held >= 160, held
+
+
+def _leaping(rng: random.Random, leap: float, noise: float, pps: float) -> float:
+    limit = KNEE * rng.gauss(1, noise)
+    return pps if pps <= limit else limit * (1 - leap)
+
+
 def test_where_the_limit_varies_many_windows_past_the_knee_say_where_it_is() -> None:
     errors, held = [], 0
     for seed in range(60):
