@@ -9,6 +9,7 @@ from statistics import median
 from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import Phase, Sample, find_setback
 from ..load.windows import RunWindows, measured_windows
+from ..verdict.evidence import find_evidence
 from ..verdict.parts import Analysis, DirectionResult, Limit, RunWarning
 from ..verdict.settle import find_trials, settle
 from ..verdict.warnings import find_warnings
@@ -65,15 +66,17 @@ def next_trial(
 ) -> LoadStep | None:
     """The next confirmation trial after a drain, with a rate for each direction; None if none is due.
 
-    One is due as long as a direction that the DUT limits is not confirmed. lower: shares by which the trials after
-    failed ones are below a direction's first. always: a first trial is due whatever the limit.
+    One is due as long as a direction that the DUT limits, or that lost frames in its hold, is not confirmed. lower:
+    shares by which the trials after failed ones are below a direction's first. always: a first trial is due whatever
+    the limit.
     """
     trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
     if plan.length_s(Phase.CONFIRM) == 0 or trial > len(lower):
         return None
     rates, due = dict[Direction, float](), False
     for result in analyse(plan, history).directions:
-        unconfirmed = result.limit in (Limit.DUT, Limit.UNKNOWN) and result.confirmed_pps is None
+        lossy = result.limit is Limit.NONE and _is_hold_lossy(plan, history, result.direction)
+        unconfirmed = (lossy or result.limit in (Limit.DUT, Limit.UNKNOWN)) and result.confirmed_pps is None
         pps = result.confirmed_pps or result.confirm_pps
         if unconfirmed and result.trials:
             pps = result.trials[0].offered_pps * (1 - lower[len(result.trials) - 1])
@@ -83,6 +86,12 @@ def next_trial(
         return None
     asked = {d: plan.offer(d).within(pps / _sent_of_asked(plan, history, d, pps)) for d, pps in rates.items()}
     return plan.begin(Phase.CONFIRM, history, asked, trial + 1)
+
+
+def _is_hold_lossy(plan: Strategy, samples: Sequence[Sample], direction: Direction) -> bool:
+    """Test whether the hold lost too much, without the path's share and stalls."""
+    windows = find_evidence(RunWindows(plan, samples), direction).windows
+    return sum(window.excess(plan.loss_threshold) for window in windows if window.phase is Phase.HOLD) > 0
 
 
 def _sent_of_asked(plan: Strategy, samples: Sequence[Sample], direction: Direction, pps: float) -> float:

@@ -71,13 +71,15 @@ def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]
 
 def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials: Sequence[Trial]) -> Verdict:
     """The verdict, corrected or withdrawn where the drain or the trials contradict it."""
-    if verdict.limit is not Limit.DUT or not measured.plan.seeks_knee:
+    if verdict.limit not in (Limit.DUT, Limit.NONE, Limit.UNKNOWN) or not measured.plan.seeks_knee:
         return verdict
     carried = (1 - find_evidence(measured, direction).path.lost) * (1 - measured.plan.loss_threshold)
     confirmed = max((trial.offered_pps for trial in trials if trial.passed), default=0.0)
     held = {t: find_held(measured.samples, direction, CONFIRM_PHASES, t.number).window for t in trials if not t.passed}
     failed = [t for t, w in held.items() if t.received < carried * t.sent]
     failed = [t for t in failed if blame(measured.plan, [held[t]])[0] is not Limit.GENERATOR_RX]
+    if verdict.limit is not Limit.DUT:
+        return _bounded(verdict, confirmed, failed)
     reason = _came_late(measured, direction, verdict) or (_only_carried(measured, direction) if trials else "")
     reason = reason or _carried_far_more(measured, direction, verdict)
     if not confirmed:
@@ -101,6 +103,16 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     goals = [replace(goal, maximum_pps=maximum, low_pps=low, received_pps=came_low) for goal in verdict.goals[:1]]
     lowered = replace(verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None)
     return replace(lowered, goals=(*goals, *verdict.goals[1:]))
+
+
+def _bounded(verdict: Verdict, confirmed: float, failed: Sequence[Trial]) -> Verdict:
+    """Lower a bound to what was confirmed, if a trial of it failed."""
+    if not failed or confirmed >= verdict.maximum_pps:
+        return verdict
+    share, pps = format_share(failed[0].loss or 0.0), format_pps(failed[0].offered_pps)
+    reasons = verdict.reasons if verdict.limit is Limit.UNKNOWN else ()
+    reason = f"{share} of the frames were lost when {pps} was held to confirm it: loss comes and goes"
+    return replace(verdict, limit=Limit.UNKNOWN, reasons=(*reasons, reason), maximum_pps=confirmed, goals=())
 
 
 def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> str:
