@@ -48,6 +48,7 @@ MISTAKES: list[tuple[str, ...]] = [
     ("ramp", "--dut", "ramp --help"),
     (f"{RAMP} stray", "stray"),
     ("ramp --dut netgate-vp --mode 64b", "unknown DUT 'netgate-vp': did you mean netgate-vpp?"),
+    ("ramp --dut GL-AR150 --mode 64b", "unknown DUT 'GL-AR150': did you mean gl-ar150?"),
     ("ramp --dut netgate-vpp --mode nope", "unknown mode 'nope'", "var2-64b", "1flow", "imix"),
     ("ramp --dut netgate-vpp", "var2-64b"),
     ("ramp --dut netgate-vpp --mode ./mine.py", "./mine.py is no mode: name a file of your own with --profile"),

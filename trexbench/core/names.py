@@ -26,8 +26,9 @@ def nearest(name: str, known: Iterable[str], former: Mapping[str, str] = {}) -> 
 
     former: names in use before, with the present ones to suggest.
     """
-    close = difflib.get_close_matches(name, [*known, *former], n=1)
-    return f"did you mean {former.get(close[0], close[0])}? " if close else ""
+    names = {one.casefold(): former.get(one, one) for one in (*former, *known)}
+    close = difflib.get_close_matches(name.casefold(), names, n=1)
+    return f"did you mean {names[close[0]]}? " if close else ""
 
 
 def shown(value: object) -> str:
