@@ -197,7 +197,7 @@ def test_what_would_fail_again_is_not_tried_again(tmp_path: Path, error: Excepti
 
 
 def test_a_search_that_found_no_answer_has_failed(tmp_path: Path) -> None:
-    restless = make_result(make_plan(kind="search", goals=(0.001,), width=0.001), World(7e5, noise=0.05))
+    restless = make_result(make_plan(kind="search", goals=(0.001,), width=0.001), World(7e5, noise=0.05, seed=2))
     night = night_of(tmp_path, Script(result=restless), jobs_of(only=["*64b uni*"]))
     assert states(night) == "f" and night_code(night) == 4 and "looks did not find" in str(night.failures)
 

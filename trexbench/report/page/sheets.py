@@ -123,8 +123,10 @@ def _with_run_names(sheet: Sheet, report: Report) -> Sheet:
     lines = []
     for line in sheet.lines:
         name, *others = line.items
-        if bare:  # all of these names end with the mark, or with it and an older night
-            name = replace(name, text=name.text.replace(" (simulated)", "").replace(" simulated", ""))
+        if bare:  # all of these names end with the mark, or with it and the date of an older night
+            named, comma, older = name.text.rpartition(", ") if name.text[-1:].isdigit() else (name.text, "", "")
+            named = named.removesuffix(" (simulated)").removesuffix(" simulated")
+            name = replace(name, text=f"{named}{comma}{older}")
         night = None if line.cell is None else dated.get(line.cell)
         if night is not None and name.raw == clean(line.cell):  # an older night's run has its own
             name = replace(name, text=f"{name.text}, {clean(night)}", raw=f"{name.raw}, {clean(night)}")
