@@ -111,7 +111,7 @@ def _bounded(verdict: Verdict, confirmed: float, failed: Sequence[Trial]) -> Ver
         return verdict
     share, pps = format_share(failed[0].loss or 0.0), format_pps(failed[0].offered_pps)
     reasons = verdict.reasons if verdict.limit is Limit.UNKNOWN else ()
-    reason = f"{share} of the frames were lost when {pps} was held to confirm it: loss comes and goes"
+    reason = f"{share} of the frames were lost when {pps} was held: the DUT slowed down, or loss comes and goes"
     return replace(verdict, limit=Limit.UNKNOWN, reasons=(*reasons, reason), maximum_pps=confirmed, goals=())
 
 
