@@ -11,8 +11,10 @@ from ..units import format_pps, format_share
 from .parts import Goal, Limit, Verdict
 
 BLAME_SHARE = 0.01
-"""The generator did not keep up if it sent this share less than asked, or if as large a share met a full queue; its
-receiver is to blame if it lost this share of the missing frames (tests/truth/test_mixed_faults.py)."""
+"""The generator did not keep up if it sent this share less than asked, or if as large a share met a full queue
+(tests/truth/test_mixed_faults.py)."""
+MOST = 0.5
+"""The generator's receiver is to blame if it lost this share of the missing frames (test_who_lost_more_is_to_blame)."""
 CPU_LIMIT_PERCENT = 85.0
 """TRex's own console shows a core's load in red from here on."""
 LINK_DOWN = (Limit.LINK, ("a link went down",))
@@ -27,8 +29,9 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     if not all(w.link_up for w in windows):
         return LINK_DOWN
     ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
-    if ierrors and ierrors >= BLAME_SHARE * lost:
-        own = min(ierrors, lost)  # the counters are read at slightly different times
+    own = min(ierrors, lost)  # the counters are read at slightly different times
+    few = lost - own <= plan.loss_threshold * sum(w.sent for w in windows)
+    if own and (few or own >= MOST * lost):
         return Limit.GENERATOR_RX, (f"the tester's receiving port lost {own} of {lost} frames itself (ierrors)",)
     behind, strained = _behind(windows), _strained(plan, windows)
     unknown = all(w.queue_full is w.queue_full_anywhere is w.cpu_percent is None for w in windows)
