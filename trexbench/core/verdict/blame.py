@@ -28,17 +28,16 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     """
     if not all(w.link_up for w in windows):
         return LINK_DOWN
-    ierrors, lost = sum(w.ierrors for w in windows), sum(w.lost for w in windows)
-    own = min(ierrors, lost)  # the counters are read at slightly different times
+    own, lost = _own_loss(windows)
     few = lost - own <= plan.loss_threshold * sum(w.sent for w in windows)
-    if own and (few or own >= MOST * lost):
-        return Limit.GENERATOR_RX, (f"the tester's receiving port lost {own} of {lost} frames itself (ierrors)",)
+    if own > 0 and (few or own >= MOST * lost):
+        return Limit.GENERATOR_RX, (f"the tester's receiving port {_own_words(windows)}",)
     behind, strained = _behind(windows), _strained(plan, windows)
     unknown = all(w.queue_full is w.queue_full_anywhere is w.cpu_percent is None for w in windows)
     if strained or (behind and (unknown or not any(w.is_bad(plan.loss_threshold) for w in windows))):
         return Limit.GENERATOR_TX, (*behind, *strained)
     kept = "less than was asked, yet was at no limit of its own" if behind else "what was asked"
-    words = f"{_loss_words(windows)} while the generator sent {kept} and its receiver reported no such loss"
+    words = f"{_loss_words(windows)} while the generator sent {kept} and its receiver {_own_words(windows)}"
     return Limit.DUT, (words, *behind)
 
 
@@ -55,7 +54,18 @@ def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) 
     above = [w for w in windows if w.sent_pps > more_pps and w.is_bad(plan.loss_threshold) and not _strained(plan, [w])]
     if len(above) < plan.windows or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
         return limit, reasons
-    return Limit.DUT, (f"{_loss_words(above)} in which more was sent and the receiver reported no such loss", *reasons)
+    return Limit.DUT, (f"{_loss_words(above)} in which more was sent and the receiver {_own_words(above)}", *reasons)
+
+
+def _own_loss(windows: Sequence[Window]) -> tuple[int, int]:
+    """Count what the tester's port lost itself, and all lost frames; the counters are read at different times."""
+    lost = sum(w.lost for w in windows)
+    return min(sum(w.ierrors for w in windows), lost), lost
+
+
+def _own_words(windows: Sequence[Window]) -> str:
+    own, lost = _own_loss(windows)
+    return f"lost {own} of {lost} frames itself (ierrors)" if own > 0 else "reported no such loss"
 
 
 def _loss_words(windows: Sequence[Window]) -> str:
