@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import inf
 
 from ..load.plan import Plan
 from ..load.sample import CONFIRM_PHASES, Phase
@@ -108,11 +109,13 @@ def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[Words]:
 def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: DirectionResult) -> Iterator[Words]:
     plan, end = measured.plan, result.saturated_at_s
     before = [w for w in windows if end is None or w.begin_s < end]
-    bad = [w for w in before if w.is_bad(plan.loss_threshold)]
+    most_pps = result.maximum_pps or inf
+    bad = [w for w in before if w.is_bad(plan.loss_threshold) and w.sent_pps <= most_pps]
     if bad:
         share = sum(w.lost for w in bad) / sum(w.sent for w in before)
-        text = f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all), but it did not last"
-        yield "transient-loss", text
+        low, high = (format_pps(end_of(w.sent_pps for w in bad)) for end_of in (min, max))
+        lost = f"{len(bad)} of {len(before)} windows lost frames ({format_share(share)} of all)"
+        yield "transient-loss", f"{lost}, at {low if low == high else f'{low} to {high}'}, but it did not last"
     nothing_good = bool(windows) and windows[0].begin_s == end and not result.last_good_pps  # of a search, either
     if plan.seeks_knee and result.limit is Limit.DUT and nothing_good:
         text = "lossy from the first window on, the rate follows from higher ones: lower --ramp-to, or search"
@@ -122,8 +125,9 @@ def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: Di
         good = [w.excess(plan.loss_threshold) <= 0 for w in after]
         if (first := find_sustained(good, plan.windows)) is not None:
             best = format_pps(max(w.sent_pps for w in after[first:] if w.excess(plan.loss_threshold) <= 0))
-            limit = f"{100 * plan.loss_threshold:g} %"
-            yield "recovered", f"the loss ended by itself; later up to {best} were carried with loss <= {limit}"
+            limit, begun = f"{100 * plan.loss_threshold:g} %", format_pps(after[0].sent_pps)
+            words = f"later up to {best} were carried with loss <= {limit}"
+            yield "recovered", f"frames were lost from {begun} on, yet {words}: it ended, or depends on the rate"
     # It counts where the generator fell behind by more than the next rate change explains.
     step_pps = plan.step_pps(result.direction)
     before = [w for w in measured.judged(result.direction) if end is None or w.begin_s < end]
