@@ -90,13 +90,14 @@ class GroupKnees(NamedTuple):
 
 
 def is_lossy(window: Window, goal: float) -> bool:
-    return window.lost > goal * window.sent + IN_FLIGHT_S * window.sent_pps + window.skew
+    """Test whether more than this share was lost; where it is less than what may be on its way, more than that."""
+    return window.lost > max(goal * window.sent, IN_FLIGHT_S * window.sent_pps + window.skew)
 
 
-def look_goes_on(look_s: float, width: float, measured: RunWindows) -> bool:
+def look_goes_on(look_s: float, finest: float, measured: RunWindows) -> bool:
     """Test whether the look of the last sample must last longer (_length_s)."""
     first, last = _ends_of_looks(measured.samples)[-1]
-    return last.t_s - first.t_s < _length_s(look_s, width, _skew_s(measured)) - look_s / 2
+    return last.t_s - first.t_s < _length_s(look_s, finest, _skew_s(measured)) - look_s / 2
 
 
 def _ends_of_looks(history: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
@@ -106,9 +107,9 @@ def _ends_of_looks(history: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
     return [(history[at[0] - same], history[at[-1]]) for at, same in zip(looks, goes_on, strict=True)]
 
 
-def _length_s(look_s: float, width: float, skew_s: float) -> float:
-    """Length of a look: long enough for the ports' skew to look like at most half of the width."""
-    return look_s * min(PATIENCE, max(1, ceil(skew_s / (width / 2 * look_s))))
+def _length_s(look_s: float, finest: float, skew_s: float) -> float:
+    """Length of a look: long enough for the ports' skew to look like at most half of the finest share that counts."""
+    return look_s * min(PATIENCE, max(1, ceil(skew_s / (finest / 2 * look_s))))
 
 
 def _skew_s(measured: RunWindows) -> float:
@@ -142,13 +143,13 @@ def seen_by_ramp(strictest: float, measured: RunWindows, direction: Direction) -
 
 
 def looks_of(
-    look_s: float, width: float, directions: Sequence[Direction], measured: RunWindows
+    look_s: float, width: float, finest: float, directions: Sequence[Direction], measured: RunWindows
 ) -> list[dict[Direction, Look]]:
     """The looks of the search so far, as on a sound path, without those cut short, with a gap, or with nothing sent."""
     plan, history, looked = measured.plan, measured.samples, list[dict[Direction, Window]]()
     paths = {direction: find_path(measured, direction) for direction in directions}
     skew_s = _skew_s(measured)
-    length_s = _length_s(look_s, width, skew_s)
+    length_s = _length_s(look_s, finest, skew_s)
     for ends in _ends_of_looks(history):
         if length_s - look_s / 2 < ends[1].t_s - ends[0].t_s < length_s + plan.gap_s:
             windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}

@@ -72,6 +72,11 @@ class Search(Strategy):
         return *stages, *searching, Stage(Phase.DRAIN, self.drain_s), *(confirming if self.held_s else ())
 
     @property
+    def finest(self) -> float:
+        """The smallest share that counts, of the rate or of lost frames."""
+        return min(self.width, *(goal for goal in self.goals if goal), 1.0)
+
+    @property
     def held_s(self) -> float:
         """Length of a trial of the rate found."""
         return max(self.confirm_s, self.soak_s)
@@ -107,7 +112,7 @@ class Search(Strategy):
             over = at_target or (not stands and all(belief.quantile(0.5) < 1 for belief in seen))
             return self._next_look(history) if over else self._rise(history, begun_s)
         if last.phase is Phase.SEARCH:
-            if look_goes_on(self.look_s, self.width, RunWindows(self, history)):
+            if look_goes_on(self.look_s, self.finest, RunWindows(self, history)):
                 return LoadStep(Phase.SEARCH, last.asked_pps, last.t_s + self.look_s, last.trial)
             return self._next_look(history)
         if (step := self.keep_rates(history)) is not None:
@@ -216,7 +221,7 @@ def searched(measured: RunWindows, direction: Direction) -> Searched:
     plan = measured.plan
     assert isinstance(plan, Search)
     group = next(group for group in find_groups(min(plan.goals), measured) if direction in group.directions)
-    every = looks_of(plan.look_s, plan.width, group.directions, measured)
+    every = looks_of(plan.look_s, plan.width, plan.finest, group.directions, measured)
     standing = {
         d: standing_windows([*measured.judged(d), *(by[d].windows[0] for by in every)]) for d in group.directions
     }
