@@ -108,6 +108,8 @@ def _agreed_share(rows: Sequence[_Row], fewest: float) -> float | None:
     low, high, whole = map(_Row.total, (agreeing[:half], agreeing[half:], agreeing))
     if middle >= 1 or len(agreeing) < max(2, len(rows) - 2) or abs(whole.missing) < fewest:  # 1: a cable was pulled
         return None
+    if any(row.missing + fewest < (middle - alike(middle, row.sent)) * row.sent for row in rows):  # not at every rate
+        return None
     if not low.is_like(high.share):  # the share grows with the rate; rows of few frames are alike by chance
         return None
     return whole.share
