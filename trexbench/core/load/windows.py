@@ -80,8 +80,8 @@ class Window(NamedTuple):
         return self.lost / self.sent * (self.end_s - self.begin_s)
 
     def is_bad(self, threshold: float) -> bool:
-        """Test whether more than this share was certainly lost, given the frames still on their way and the skew."""
-        return self.excess(threshold) > self.skew
+        """Test whether more than this share was lost, without those still on their way; more than the skew can hide."""
+        return self.lost - self.pending > max(threshold * self.sent, self.skew)
 
     def excess(self, threshold: float) -> float:
         """Number of frames beyond this share that seem lost, without those still on their way."""
