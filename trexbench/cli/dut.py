@@ -293,7 +293,7 @@ def record_answers(output: str | None, target: Target) -> None:
 
 
 @dut.command("revert")
-@_TARGET
+@o.gathered("target", lambda **values: o.given(Target, values), _NAME, o.CONFIGS, o.PREFIX)
 @o.results_option("Results of a fleet, whose testers may also have left changes.")
 @o.VERBOSE
 def revert_dut(target: Target, results: Path) -> None:
