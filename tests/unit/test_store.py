@@ -69,7 +69,7 @@ def files(directory: Path) -> list[str]:
         ({}, {"bidir": True}, "2026-03-01/lab-linux/120000-var2-64b-bidir.json"),
         ({}, {"kind": "saturate", "hold_s": 10.0}, "2026-03-01/lab-linux/120000-var2-64b-uni-saturate.json"),
         ({"dut": {"name": "../../etc/x y"}}, {}, "2026-03-01/etc-x-y/120000-var2-64b-uni.json"),
-        ({"dut": {"name": "räuter.lab"}}, {}, "2026-03-01/r-uter.lab/120000-var2-64b-uni.json"),
+        ({"dut": {"name": "räuter.lab"}}, {}, "2026-03-01/räuter.lab/120000-var2-64b-uni.json"),
         ({"dut": {}, "command": {}}, {}, "2026-03-01/unnamed/120000-unnamed-uni.json"),
         ({"command": {"mode": "my.profile/x"}}, {}, "2026-03-01/lab-linux/120000-my-profile-x-uni.json"),
         ({"started": "../../../x"}, {}, "undated/lab-linux/000000-var2-64b-uni.json"),

@@ -259,8 +259,8 @@ def stem_of(result: Run) -> str:
 
 
 def safe_name(name: str, kept: str) -> str:
-    """Turn a name into one harmless part of a path."""
-    cleaned = re.sub(f"[^A-Za-z0-9{re.escape(kept)}]+", "-", name).strip(".-")
+    """Turn a name into one harmless part of a path: letters of any script, digits, and what is kept."""
+    cleaned = re.sub(f"[^\\w{re.escape(kept)}]+", "-", name).strip(".-")
     return cleaned[:64] or "unnamed"
 
 
