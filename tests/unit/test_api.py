@@ -246,8 +246,10 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
         trexbench.ramp("netgate-vpp", "64b", sim=True, hold=True)
     with pytest.raises(trexbench.ConfigError, match="--dut of 5: take text"):
         trexbench.ramp(5, "64b", sim=True)  # type: ignore[arg-type]
-    with pytest.raises(trexbench.ConfigError, match="no rate is named: name at least one with --rates"):
+    with pytest.raises(trexbench.ConfigError, match=r"--rates of \[\]: name at least one"):
         trexbench.efficiency("netgate-vpp", rates=(), sim=True)
+    with pytest.raises(trexbench.ConfigError, match=r"--loss of \[\]: name at least one"):
+        trexbench.search("netgate-vpp", "64b", loss=[], sim=True)
     with pytest.raises(trexbench.ConfigError, match="--speedup means nothing without --sim"):
         trexbench.bdp("lab-linux", wan="20ms,1gbit", speedup=10)
     with pytest.raises(TypeError, match="speedupp"):

@@ -149,6 +149,8 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
             value = default
         if isinstance(kind, Written):
             value = kind.read(value)
+            if value == () != default:
+                raise ConfigError(f"--{name} of []", "name at least one")
         elif form.repeated and isinstance(value, str):
             value = (value,)  # not its letters
         elif isinstance(kind, tuple) and value is not None:
