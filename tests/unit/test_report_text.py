@@ -23,7 +23,14 @@ from trexbench.report.run.counters import DETAILS, format_counters
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.sizes import throughputs
 from trexbench.report.run.summary import summarise, traffic_words
-from trexbench.report.run.text import LINES, direction_sheet, format_brief, format_summary, print_summary
+from trexbench.report.run.text import (
+    LINES,
+    direction_sheet,
+    format_brief,
+    format_summary,
+    interval_head,
+    print_summary,
+)
 
 SATURATED = World(capacity_pps={"0->1": 660e3, "1->0": 500e3})
 
@@ -273,6 +280,8 @@ def test_a_searchs_other_goals_are_told_in_every_form(kind: str, world: World, r
     interval = "95 % interval" if kind == "search" else "Bounds"
     assert (row(result, interval)[1] == "-") is rate.startswith(">") and row(result, "Limit")[1] == limit
     (one,) = result.analysis.directions
+    both = interval_head([one, *make_result().analysis.directions])  # as in the page's table of ramps
+    assert both == ("95 % interval [pps]" if kind == "search" else "95 % interval or bounds [pps]")
     on_wire = format_bits(result.plan.offer(one.direction).l1_bps(one.goals[1].maximum_pps))
     bound = ">= " if rate.startswith(">") else ""
     assert row(result, "On the wire (L1)")[1] == bound + on_wire

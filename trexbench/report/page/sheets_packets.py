@@ -14,7 +14,7 @@ from ...core.verdict.parts import DirectionResult, Goal
 from ..run.costs import COSTS, cost_items
 from ..run.sizes import size_sheet, throughputs
 from ..run.summary import LIMIT_WORDS, goal_items, limit_words
-from ..run.text import HEADS, LATENCIES, LATENCY_HEADS, direction_items, latency_items
+from ..run.text import LATENCIES, LATENCY_HEADS, direction_items, interval_head, latency_items, rate_heads
 from ..sheet import (
     Item,
     Sheet,
@@ -41,12 +41,14 @@ def curve_sheet(report: Report) -> Sheet:
         row_of((str(curve.cell), *direction_items(curve.result), LIMIT_WORDS[curve.result.limit]), curve.cell)
         for curve in report.curves
     )
-    return make_sheet(f":Run; {HEADS}", rows, "ramps", "The latest ramp of each cell")
+    heads = f":Run; :Direction; {rate_heads(curve.result for curve in report.curves)}; :Limit"
+    return make_sheet(heads, rows, "ramps", "The latest ramp of each cell")
 
 
 def older_sheet(report: Report) -> Sheet:
+    interval = interval_head(curve.result for some in report.older.values() for one in some for curve in one.curves)
     heads = (
-        ":Run; :Night; :Which; :Direction; Rate [pps]; 95 % interval [pps]; Change since [%]; "
+        f":Run; :Night; :Which; :Direction; Rate [pps]; {interval}; Change since [%]; "
         "First bad [pps]; Max received [pps]; Loss in the hold [%]; :Note"
     )
     latest = {(curve.cell, curve.direction): curve for curve in report.curves}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import path as paths
 from typing import TextIO
@@ -48,8 +48,6 @@ from .summary import (
 WIDTH = 100
 LINES, DIRECTIONS = 10, 4
 """Most lines of a brief summary, and most directions that have one each."""
-RATES = "Rate [pps]; 95 % interval [pps]; First bad [pps]; Confirmed [pps]; Max received [pps]; Loss in the hold [%]"
-HEADS = f":Direction; {RATES}; :Limit"
 TOTALS = "Offered in the hold [pps]; On the wire (L1) [bit/s]; Of line rate [%]; Frames sent; Frames received"
 LATENCY_HEADS = (
     ":Direction; Load [% of the throughput]; Offered [pps]; Mean [\u00b5s]; p50 <= [\u00b5s]^1; p99 <= [\u00b5s]; "
@@ -188,9 +186,7 @@ def latency_sheet(run: RunResult) -> Sheet:
 def direction_sheet(run: RunResult) -> Sheet:
     """Table of the run's directions, with a row for each goal of a search."""
     rows = (row for direction in run.analysis.directions for row in _goal_rows(run, direction))
-    unsure = any(goal.sure is None for direction in run.analysis.directions for goal in direction.goals)
-    rates = RATES.replace("95 % interval", "Bounds") if unsure else RATES  # MLRsearch states no probability
-    heads = f":Direction; Loss allowed [%]; {rates}; {TOTALS}; :Limit"
+    heads = f":Direction; Loss allowed [%]; {rate_heads(run.analysis.directions)}; {TOTALS}; :Limit"
     return make_sheet(heads, rows, "directions", "Directions")
 
 
@@ -205,8 +201,20 @@ def _goal_rows(run: RunResult, one: DirectionResult) -> Iterator[tuple[Item | st
         yield name, allowed, *goal_items(one, goal), *[NONE] * 5, *wire, *[NONE] * 2, limit_words(run, one, goal)
 
 
+def interval_head(directions: Iterable[DirectionResult]) -> str:
+    """Return the head of a column of of_interval: MLRsearch's bounds state no probability."""
+    kinds = {any(goal.sure is None for goal in one.goals) for one in directions}
+    return f"{'Bounds' if kinds == {True} else '95 % interval or bounds' if True in kinds else '95 % interval'} [pps]"
+
+
+def rate_heads(directions: Iterable[DirectionResult]) -> str:
+    """Return the heads of direction_items, except the first."""
+    interval = interval_head(directions)
+    return f"Rate [pps]; {interval}; First bad [pps]; Confirmed [pps]; Max received [pps]; Loss in the hold [%]"
+
+
 def direction_items(direction: DirectionResult, given: bool = False) -> Iterator[Item | str]:
-    """Yield the items of HEADS, except the limit. given: the rate was, and is no bound of a maximum."""
+    """Yield the direction, and the items of rate_heads. given: the rate was, and is no bound of a maximum."""
     yield str(direction.direction)
     bound = direction.at_least and not given
     yield of_pps(known_pps(direction), bound=bound)
