@@ -373,6 +373,14 @@ def test_case_5_where_the_dut_stood_still_below_its_knee_few_windows_show_it(cap
         assert is_the_knee(one, capacity) and codes(analysis) == ["stall", "lossy-path"]
 
 
+@pytest.mark.parametrize("reports_queue_full", [True, False])
+def test_case_5_a_sender_at_its_limit_shows_no_path_that_loses(reports_queue_full: bool) -> None:
+    """From the third window of so short a ramp on, all windows have the same rate, and so the same loss."""
+    world = World(3e5, tx_limit_pps=3.6e5, noise=0.003, reports_queue_full=reports_queue_full)
+    analysis = judged(world, ramp_s=9.0)
+    assert "lossy-path" not in codes(analysis) and analysis.directions[0].maximum_pps <= 3.1e5
+
+
 @pytest.mark.parametrize("latency_s", [0.0, 0.001])
 @pytest.mark.parametrize("most", [0.001, 0.004, 0.016])
 def test_case_5_few_frames_lost_by_chance_ever_more_often_show_no_path(most: float, latency_s: float) -> None:
