@@ -92,10 +92,12 @@ def test_frames_that_come_twice_count_once(share: float) -> None:
 
 
 def test_a_receiver_that_loses_silently_is_found_by_the_counters_of_the_dut() -> None:
-    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0)
+    plan = make_plan(kind="search", warmup_s=2.0, hold_s=0.0, goals=(0.001, 0.01))
     result = make_result(plan, World(1.3e6, rx_limit_pps=9e5, rx_silent=True), observed=True)
     (one,) = result.analysis.directions
     assert (one.limit, one.at_least, one.low_pps) == (Limit.GENERATOR_RX, True, None)
+    rates = (one.maximum_pps, 0.001), *((goal.maximum_pps, goal.loss) for goal in one.goals)
+    assert all(pps <= 9e5 / (1 - loss) for pps, loss in rates), "at least, not about"
     own = make_result(plan, World(CAPACITY, rx_limit_pps=9e5, rx_silent=True), observed=True)
     assert is_the_knee(own.analysis.directions[0]), "which it never reaches"
     cable = make_result(plan, World(CAPACITY, back_loss=0.0004), observed=True)

@@ -61,7 +61,11 @@ def _clear_dut(measured: RunWindows, result: DirectionResult, losses: LossReport
         f"{once + after} sent to port {rx}, the tester {result.received} received there"
     ) + (f", of which {twice} came twice" if twice else "")
     limit = Limit.LINK if down else Limit.GENERATOR_RX
-    return replace(result, limit=limit, reasons=(reason,), at_least=True, low_pps=None, high_pps=None)
+    goals, carried = tuple(goal.carried for goal in result.goals), result.maximum_pps
+    if measured.plan.seeks_knee:  # an estimate
+        carried = min(carried, result.confirm_pps)
+    bound = replace(result, maximum_pps=carried, at_least=True, low_pps=None, high_pps=None, goals=goals)
+    return replace(bound, limit=limit, reasons=(reason,))
 
 
 def _usual_loss(measured: RunWindows, result: DirectionResult) -> float:

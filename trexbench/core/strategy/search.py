@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from statistics import median
@@ -152,7 +152,7 @@ class Search(Strategy):
             return Verdict(Limit.NONE, ("the run ended before it looked at any rate",))
         target, path = self.offer(direction).target_pps, find_path(history, direction)
         first, *others = (_goal(knee, looks, target) for knee in knees)
-        goals = (first, *map(_seen, others))
+        goals = (first, *(goal if goal.loss else goal.carried for goal in others))
         loss, windows = self.goals[0], [look.windows[0] for look in looks]
         carried = max((w.sent_pps for w in windows if not is_lossy(w, loss)), default=0.0)
         lossy_from = min((w.sent_pps for w in windows if is_lossy(w, loss)), default=None)
@@ -163,7 +163,8 @@ class Search(Strategy):
         since_s = min([bad[0].begin_s, *(w.begin_s for w in ramp if w.is_bad(max(loss, LOST_IN_RAMP)))])
         limit, reasons = blame(self, self._deciding(looks, knees[0]))
         if limit is not Limit.DUT:
-            return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
+            bounds = tuple(goal.carried for goal in goals)
+            return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, bounds)
         least = [w for w in bad if w.asked_pps <= MIN_OFFERED_PPS]
         if first.low_pps is None and least:
             share, pps = sum(w.lost for w in least) / sum(w.sent for w in least), format_pps(MIN_OFFERED_PPS)
@@ -247,8 +248,3 @@ def _goal(knee: GoalKnee, looks: Sequence[Look], target_pps: float) -> Goal:
         hidden = max(look.windows[0].skew / look.windows[0].sent for look in looks)
         low *= max(0.0, 1 - 2 * hidden)
     return Goal(knee.goal, knee.estimate * target_pps, low, high, knee.sure, median(at_low) if at_low else None)
-
-
-def _seen(goal: Goal) -> Goal:
-    """A goal that no trial confirms: with a loss of 0 its throughput is a rate at which looks lost nothing."""
-    return goal if goal.loss or goal.low_pps is None else replace(goal, maximum_pps=goal.low_pps)

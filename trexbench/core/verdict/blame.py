@@ -36,7 +36,7 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     unknown = all(w.queue_full is w.queue_full_anywhere is w.cpu_percent is None for w in windows)
     if strained or (behind and (unknown or not any(w.is_bad(plan.loss_threshold) for w in windows))):
         return Limit.GENERATOR_TX, (*behind, *strained)
-    kept = "less than was asked, yet was at no limit of its own" if behind else "what was asked"
+    kept = "less than was asked, yet showed no limit of its own" if behind else "what was asked"
     words = f"{_loss_words(windows)} while the generator sent {kept} and its receiver {_own_words(windows)}"
     return Limit.DUT, (words, *behind)
 

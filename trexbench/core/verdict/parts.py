@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..load.plan import Direction
@@ -44,6 +44,11 @@ class Goal:
     high_pps: float | None  # offered rate that lost more, or above it if the DUT varies; None: no rate did
     sure: float | None  # probability that the throughput lies between them; None where the method states none
     received_pps: float | None  # median rate received at the good rate that low_pps is, or lies below
+
+    @property
+    def carried(self) -> Goal:
+        """The goal with a rate that lost no more: that of a bound, or of a loss of 0 that no trial confirms."""
+        return self if self.low_pps is None else replace(self, maximum_pps=min(self.maximum_pps, self.low_pps))
 
 
 @dataclass(frozen=True)

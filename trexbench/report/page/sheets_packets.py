@@ -46,9 +46,9 @@ def curve_sheet(report: Report) -> Sheet:
 
 
 def older_sheet(report: Report) -> Sheet:
-    interval = interval_head(curve.result for some in report.older.values() for one in some for curve in one.curves)
+    head = interval_head(curve.result for some in report.older.values() for one in some for curve in one.curves)
     heads = (
-        f":Run; :Night; :Which; :Direction; Rate [pps]; {interval}; Change since [%]; "
+        f":Run; :Night; :Which; :Direction; Rate [pps]; {head}; Change since [%]; "
         "First bad [pps]; Max received [pps]; Loss in the hold [%]; :Note"
     )
     latest = {(curve.cell, curve.direction): curve for curve in report.curves}
