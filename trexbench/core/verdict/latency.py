@@ -24,6 +24,8 @@ from .settle import find_held
 
 TAGGED_PPS, TAGGED_SHARE = 1000.0, 0.1
 """The most tagged frames per second and direction; and the largest share of all frames."""
+CUT_S = 1e-6
+"""TRex cuts its maximum to whole microseconds: up to so much is missing."""
 HISTORY_LOAD = median(LATENCY_LOADS)
 """The share of the throughput whose latency is followed over the nights: far from idle, and from full queues."""
 
@@ -122,7 +124,7 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
         if seen >= wanted:
             # A maximum below the bucket missed what is in it: TRex's leaves out the first ten frames.
             end_s = bucket_end_us(low_us) / 1e6
-            return end_s if longest < low_us / 1e6 else min(end_s, longest)
+            return end_s if longest < low_us / 1e6 else min(end_s, round(longest + CUT_S, 9))
     return counters.max_s
 
 
