@@ -22,7 +22,7 @@ from trexbench.core.verdict.parts import Limit, RunWarning
 from trexbench.report.run.counters import DETAILS, format_counters
 from trexbench.report.run.loadtest import to_loadtest
 from trexbench.report.run.sizes import throughputs
-from trexbench.report.run.summary import summarise, traffic_words
+from trexbench.report.run.summary import profile_words, summarise, traffic_words
 from trexbench.report.run.text import (
     LINES,
     direction_sheet,
@@ -287,6 +287,15 @@ def test_a_searchs_other_goals_are_told_in_every_form(kind: str, world: World, r
     assert row(result, "On the wire (L1)")[1] == bound + on_wire
     assert re.fullmatch(rf"{bound}\d\d\.\d %", row(result, "Of line rate")[1])
     assert [one.loss for one in throughputs([result])] == [0.0, 0.005]
+
+
+def test_what_was_sent_is_told_of_each_direction_whose_frames_differ() -> None:
+    result = make_result(make_plan(bidir=True))
+    forth, back = result.plan.directions
+    assert [text for label, text in summarise(result).facts if label == "sent"] == [profile_words(result.profile)]
+    other = {**result.profiles, back: {**result.profile, "mix": "1514 B frames"}}
+    told = [text for label, text in summarise(replace(result, profiles=other)).facts if label == "sent"]
+    assert told == [f"{forth}: {profile_words(result.profile)}", f"{back}: {profile_words(other[back])}"]
 
 
 BEFORE = Observation(

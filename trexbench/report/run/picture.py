@@ -29,7 +29,7 @@ from ...core.verdict.parts import DirectionResult, Limit
 from ..palette import GREY, RED, find_look
 from ..words import format_limit, name_of, typeset
 from .live import WORDS
-from .summary import answer_words, limit_words, rate_words, traffic_words
+from .summary import answer_words, limit_words, rate_words, sent_words, traffic_words
 
 DPI = 110
 TITLE_LETTERS = 44
@@ -257,7 +257,9 @@ def _head_lines(result: RunResult, width: int) -> list[tuple[str, dict[str, Any]
     words = typeset(answer_words(result))
     parts = [words] if len(words) <= width else words.split(": ", 1)
     lines += [(text, {"fontsize": 9}) for part in parts for text in wrap(part, width)]
-    lines.append((f"{traffic_words(result.profile)}  ·  {result.started}", {"fontsize": 9, "color": GREY}))
+    lines.append(
+        (f"{'; '.join(sent_words(result, traffic_words))}  ·  {result.started}", {"fontsize": 9, "color": GREY})
+    )
     return lines
 
 

@@ -17,7 +17,7 @@ from ..words import name_of, text_of, typeset
 from .costs import cost_plots
 from .picture import new_figure, render, titled
 from .sizes import size_figure
-from .summary import traffic_words
+from .summary import sent_words, traffic_words
 
 _COLOURS = {INK: "#222222", SOFT: GREY, BAD: RED}
 _DASHES = {"solid": "-", "dash": "--", "dot": ":"}
@@ -39,7 +39,7 @@ def compose_sizes(results: Sequence[RunResult]) -> Figure:
 def draw_costs(result: RunResult, costs: Sequence[Cost]) -> bytes:
     """Draw the costs; return the PNG's bytes. result: any of the runs, for name, traffic and the mark."""
     source = next((cost.source for cost in costs if cost.cycles_per_packet is not None), None)
-    about = f"{traffic_words(result.profile)}  ·  from {source}  ·  {result.started}"
+    about = f"{'; '.join(sent_words(result, traffic_words))}  ·  from {source}  ·  {result.started}"
     title = f"{text_of(result.dut, 'name', '?')}: what a packet costs"
     figure = titled(compose_plot(*cost_plots(costs)), title, about, result.mark)
     return render(figure, "png", name_of(result, "efficiency"))

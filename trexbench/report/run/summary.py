@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -156,7 +156,7 @@ def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
         times = ", ".join(f"{way} {format_time(floor_s)}" for way, floor_s in floors.items())
         yield "latency", f"of the tester alone, mean: {times}"
     yield from (("hint", words) for words in result.plan.hints(result.analysis.directions))
-    yield "sent", profile_words(result.profile)
+    yield from (("sent", words) for words in sent_words(result, profile_words))
     yield "plan", plan_words(result.plan)
     yield "DUT", text_of(result.dut, "description", text_of(result.dut, "name", "?"))
     yield "generator", _generator(result.generator)
@@ -179,6 +179,13 @@ def stream_words(streams: Sequence[StreamLoss]) -> str | None:
     told = ", ".join(f"{name} {format_share(share) if share else 'none'}" for name, share in shares)
     parts.append(f"lost in the first bad windows: {told}" if knee else f"lost in ramp and hold: {told}")
     return "; ".join(parts)
+
+
+def sent_words(result: RunResult, describe: Callable[[Mapping[str, Any]], str]) -> list[str]:
+    """Describe what was sent: once, or for each direction where their frames differ."""
+    if len({traffic_words(profile) for profile in result.profiles.values()}) < 2:
+        return [describe(result.profile)]
+    return [f"{direction}: {describe(profile)}" for direction, profile in result.profiles.items()]
 
 
 def profile_words(profile: Mapping[str, Any]) -> str:
