@@ -289,6 +289,14 @@ def test_a_searchs_other_goals_are_told_in_every_form(kind: str, world: World, r
     assert [one.loss for one in throughputs([result])] == [0.0, 0.005]
 
 
+def test_a_stricter_goal_that_was_missed_is_not_said_to_have_no_limit() -> None:
+    """The first goal's verdict, no limit, says nothing of a goal that allows less loss."""
+    plan = make_plan(kind="search", goals=(0.05, 0.0), loss_threshold=0.05)
+    result = make_result(plan, World(capacity_pps=1.4e6))
+    assert row(result, "Limit") == ("no limit found", "the limit is not known")
+    assert [text.startswith(">= ") for text in row(result, "Rate")] == [True, True]
+
+
 def test_what_was_sent_is_told_of_each_direction_whose_frames_differ() -> None:
     result = make_result(make_plan(bidir=True))
     forth, back = result.plan.directions

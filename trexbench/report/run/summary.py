@@ -127,6 +127,8 @@ def verdict_words(result: RunResult) -> str:
 def limit_words(result: RunResult, one: DirectionResult, goal: Goal | None = None) -> str:
     """Limit of one direction in words; or of this goal, whose loss may not have been exceeded."""
     limit = one.limit if goal is None or one.at_least or not one.is_bound(goal) else Limit.NONE
+    if goal is not None and limit is Limit.NONE and goal.high_pps is not None and goal.loss < one.goals[0].loss:
+        limit = Limit.UNKNOWN  # the verdict is on the first goal's loss, which no rate exceeded
     early = limit is Limit.NONE and result.status is not Status.COMPLETE
     return f"{LIMIT_WORDS[limit]}{' before the run ended' if early else ''}"
 
