@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple
@@ -139,10 +139,12 @@ class MlrSearch(Strategy):
         # Trials up to the upper bound made the verdict; far above it the sender may fall short, which limits nothing.
         ceiling = max(most, min(trial.load_pps for trial in lossy)) * (1 + self.width / 10)
         bad = [trial.windows[direction] for trial in lossy if trial.load_pps <= ceiling]
-        since_s, lossy_from = min(w.begin_s for w in bad), min(w.sent_pps for w in bad)
+        since_s = min(w.begin_s for w in bad)
+        lossy_from = min((w.sent_pps for w in bad if w.lost > loss * w.sent), default=None)
         limit, reasons = blame(self, bad) if any(w.sent for w in bad) else limit_without_loss(self, bad, bad)
         if limit is not Limit.DUT:
-            return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, goals)
+            bounds = tuple(_sent(goal, trials, direction) for goal in goals)
+            return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, bounds)
         if not any(_loss_ratio(_counts(w)) > loss for w in bad):
             other = ("this direction lost nothing at the rates at which another did",)
             return Verdict(Limit.NONE, other, carried, last_good_pps=carried, goals=goals)
@@ -168,6 +170,12 @@ def trials_of(plan: MlrSearch, history: Sequence[Sample]) -> tuple[MlrTrial, ...
 def _goal(loss: float, bounds: Bounds, share: float) -> Goal:
     low, high, throughput = (None if load is None else load * share for load in bounds)
     return Goal(loss, throughput or 0.0, low, high, None, throughput)
+
+
+def _sent(goal: Goal, trials: Sequence[MlrTrial], direction: Direction) -> Goal:
+    """The goal with no more than was sent in a trial that met it: loads are what was asked for."""
+    most = max((trial.windows[direction].sent_pps for trial in trials if not trial.lossy(goal.loss)), default=0.0)
+    return replace(goal, maximum_pps=min(goal.maximum_pps, most))
 
 
 class _NotMeasured(Exception):
