@@ -114,5 +114,5 @@ def limit_without_loss(plan: Plan, windows: Sequence[Window], tail: Sequence[Win
 def without_loss(plan: Plan, windows: Sequence[Window], goals: tuple[Goal, ...], carried_pps: float) -> Verdict:
     """The verdict where no rate of a search lost more than its first goal; its last windows show a slow sender."""
     limit, reasons = limit_without_loss(plan, windows, windows[-plan.windows :])
-    most = f"no loss above {format_share(goals[0].loss)} up to {format_pps(carried_pps)}, the most that was offered"
+    most = f"no loss above {100 * goals[0].loss:g} % up to {format_pps(carried_pps)}, the most that was offered"
     return Verdict(limit, reasons or (most,), carried_pps, last_good_pps=carried_pps, goals=goals)
