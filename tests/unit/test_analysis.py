@@ -130,6 +130,7 @@ def test_the_figures_of_a_knee() -> None:
         pytest.param(
             World(blips=((20.0, 21.0),), latency_s=0.05), "ramp", "transient-loss", id="nor is a queue foreign"
         ),
+        pytest.param(World(720 * K), "search", None, id="loss just below the knee that a search's ramp meets lasted"),
         pytest.param(World(700 * K, read_s=0.001), "ramp", None, id="a millisecond between ports is no doubt"),
     ],
 )
