@@ -99,6 +99,7 @@ CASES = [
     case("the DUT holds it down", replace(LONG, retransmits=0, cores={"dut": (0.97,)}), DUT),
     case("a full line", Path(bps=940e6), FULL, setup=GIGABIT),
     case("a full line, and a WAN of its speed", Path(bps=940e6), FULL, "a line of 1.000 Gbit/s", setup=BESIDE_LINE),
+    case("a line of another speed than was given", Path(bps=4e9), UNKNOWN, code="line-speed", setup=GIGABIT),
     case("a line with room", Path(bps=900e6), UNKNOWN, setup=GIGABIT),
     case("little time left, and a queue", QUEUED, DUT, TRIPS, setup=APART),
     case("little time left, no queue", replace(QUEUED, rtt_s=0.0011), UNKNOWN, setup=APART),

@@ -95,6 +95,10 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
         if tunnel.thread is None and signs.waits(tunnel.waiting):
             waited = f"waited for a CPU for {format_share(tunnel.waiting or 0.0)} of the time: other work ran there"
             yield RunWarning("foreign-load", f"{leg}: the DUT's tunnel ({tunnel.name}) {waited}")
+    for bps, line in evidence.given_lines:
+        if evidence.rate_bps > signs.BEYOND_LINE * bps:
+            text = f"{format_bits(evidence.rate_bps)} of payload came through, and {line} carries {format_bits(bps)}"
+            yield RunWarning("line-speed", f"{leg}: {text}: the speed given must be wrong, and does not count")
     if not evidence.cores_apart:
         text = "the router may work on the endpoints' cores: the CPU time of a program may include the router's"
         yield RunWarning("cores-shared", text)

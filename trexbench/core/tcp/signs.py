@@ -23,7 +23,8 @@ RUN_DELAY = 0.05
 """A thread that waits for a CPU for more than this share is kept from sending or receiving."""
 OF_CEILING = 0.9
 """Share of the endpoints' rate without the DUT above which they are the limit."""
-OF_LINE = 0.98
+OF_LINE, BEYOND_LINE = 0.98, 1.05
+"""Shares of a line's payload rate above which it is full, and above which its speed is another than was given."""
 HALF = 0.5
 """The share of a core's busy time, of the work on shared cores or of the drops that decides whose they are. A thread
 that sleeps this much keeps up in spite of its run delay, if something else explains the rate."""
@@ -55,9 +56,14 @@ class TcpEvidence:
     def rate_bps(self) -> float:
         return self.flow.received_bps or 0.0
 
-    @cached_property
+    @property
     def lines(self) -> list[tuple[float, str]]:
         """Payload rates and names of the lines whose speed is known, a WAN included, the slowest first."""
+        return [line for line in self.given_lines if self.rate_bps <= BEYOND_LINE * line[0]]
+
+    @cached_property
+    def given_lines(self) -> list[tuple[float, str]]:
+        """The lines as given, also those that cannot have carried what was received."""
         options = [s.info["options"] for r in self.flow.sending for s in r.streams if "options" in s.info]
         stamped = bool(options[-1] & TIMESTAMPS) if options else True
         setup, version = self.setup, self.leg.version
