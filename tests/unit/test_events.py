@@ -105,6 +105,8 @@ SENTENCES = [
             missing=missing("a", "a", "b", of=9)),
      "more is 50 % slower since 17 November; 1 more regression; 1 dearer; 1 suspected; 3 cells failed"),
     (judged(missing=missing("no link", "no link", of=16)), "2 of 16 cells failed: no link"),
+    (judged(missing=[replace(one, failed=False) for one in missing("interrupted by Ctrl-C", of=16)]),
+     "dut 64b uni 0q not measured: interrupted by Ctrl-C"),
     (DOWN, "Nothing was measured tonight: all 2 cells failed: no TRex server at trex1"),
     (Judgement((), 0, few=FEW),
      "1 cell measured; too early to judge: needs 7 nights, has 3"),

@@ -118,7 +118,8 @@ def failures(missing: Sequence[MissingCell], now: str = "", nothing: bool = Fals
             continue
         cells = f"all {len(some)} cells" if len(some) == first.of else f"{len(some)} of {first.of} cells"
         name, on = names[0] if len(some) == 1 else cells, "" if first.night == now else f" on {day}"
-        lines = f"{name}{on}: {first.reason}", name, f"{name} {FAILED}{on}: {first.reason}"
+        verb, was = ("", FAILED) if first.failed else (" not measured", "not measured")
+        lines = f"{name}{verb}{on}: {first.reason}", name, f"{name} {was}{on}: {first.reason}"
         yield NightEvent(FAILED, *lines, names, everything=nothing and not on, suite=first.suite)
 
 

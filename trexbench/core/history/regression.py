@@ -34,6 +34,8 @@ class MissingCell:
     reason: str
     of: int = 0
     """Number of cells in that night and in those that repeated some of them."""
+    failed: bool = True
+    """False: the night ended before it was measured, or while it was."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,8 @@ def find_missing(nights: Sequence[Night], wanted: Callable[[Cell], bool]) -> Ite
                 continue
             errors = [attempt.error for attempt in record.attempts if attempt.error]
             reason = errors[-1] if errors else night.error or "the night ended before it was measured"
-            yield MissingCell(str(record), night.suite, night.night, reason, len(latest))
+            failed = record.state is CellState.FAILED
+            yield MissingCell(str(record), night.suite, night.night, reason, len(latest), failed)
 
 
 def _last_nights(nights: Sequence[Night]) -> list[list[int]]:
