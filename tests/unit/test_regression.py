@@ -141,6 +141,13 @@ def test_the_nights_own_scatter_is_the_noise_whatever_one_run_says_of_itself() -
     assert only(judge_rows(rows), Kind.REGRESSION).nights == 3
 
 
+def test_all_that_is_said_of_a_figure_has_one_noise_of_one_level() -> None:
+    """A recovery begins at the level of its loss, which is not the one whose scatter the noise is."""
+    judgement = judge_rows(make_rows([*noisy(30), *noisy(5, 4.6e6), *noisy(8)]))
+    one, usual = only(judgement, Kind.RECOVERY), judgement.usual[VPP, RATE]
+    assert (one.noise, one.usual) == (usual.noise, usual.level) and one.before < 0.95 * one.usual
+
+
 def test_a_regression_is_explained_by_the_nodes_that_cost_more() -> None:
     rows = []
     for number, value in enumerate(STEP):

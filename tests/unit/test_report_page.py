@@ -94,8 +94,8 @@ def make_report(name: str = "vpp", mode: str = "64b", **changes: Any) -> Report:
 def make_groups(cell: Cell, name: str = "vpp") -> tuple[FindingGroup, ...]:
     """A regression of two figures, and a known change, each explained; what differs at the first."""
     of = {"reported": "2026-11-20", "noise": 1e4, "explanation": (f"{name} +31 of +48 cycles/packet",)}
-    rate = Finding(cell, RATE, Kind.REGRESSION, 2, "2026-11-19", before=6e6, after=5e6, **of)
-    cycles = replace(rate, metric=COST, before=400.0, after=448.0, noise=1.0)
+    rate = Finding(cell, RATE, Kind.REGRESSION, 2, "2026-11-19", before=6e6, after=5e6, usual=6e6, **of)
+    cycles = replace(rate, metric=COST, before=400.0, after=448.0, noise=1.0, usual=400.0)
     known = replace(cycles, kind=Kind.KNOWN, note=name, since="2026-11-17")
     differences = (Difference(("DUT", name), name, None), Difference(("DUT", "mtu"), "1500", "9000"))
     judgement = Judgement((rate, cycles, known), 4, differences={(cell, "2026-11-19"): differences})

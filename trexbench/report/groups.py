@@ -178,15 +178,15 @@ def format_levels(finding: Finding) -> str:
 
 
 def format_noise(finding: Finding) -> str:
-    return noise_words(finding.noise, finding.before, finding.metric)
+    return noise_words(finding.noise, finding.usual, finding.metric)
 
 
-def noise_words(noise: float, before: float, metric: Metric) -> str:
-    """A night's noise as a share of the level before, or in the figure's unit where that is 0 or a share."""
+def noise_words(noise: float, usual: float, metric: Metric) -> str:
+    """A night's noise as a share of the usual level, or in the figure's unit where that is 0 or a share."""
     if metric.unit == "share":
         return f"{_points(noise)} points"
-    if before:
-        return f"{_points(abs(noise / before))} %"
+    if usual:
+        return f"{_points(abs(noise / usual))} %"
     return format_figure(noise, metric)
 
 

@@ -45,6 +45,8 @@ class Finding:
     after: float = 0.0
     noise: float = 0.0
     """Standard deviation of a night of the usual level."""
+    usual: float = 0.0
+    """That level, in the metric's unit."""
     shape: Shape = Shape.STEP
     at_least: bool = False
     """The level since is a lower bound."""

@@ -95,7 +95,7 @@ class _LevelWalk:
         points, nights = self.points, self.points[change.at :]
         reported, last = points[min(change.reported, len(points)) - 1].night, points[end - 1].night
         at_least = 2 * sum(point.bound for point in nights) > len(nights)
-        about = nights[0].night, reported, before, after, change.noise, change.shape, at_least
+        about = nights[0].night, reported, before, after, change.noise, change.before, change.shape, at_least
         cell, metric = self.series.cell, self.series.metric
         return Finding(cell, metric, kind, len(nights), *about, start=change.at, end=end, last=last)
 

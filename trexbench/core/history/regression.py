@@ -185,12 +185,11 @@ def _judge_series(series: FigureSeries, known: Sequence[Known], line: str) -> tu
         for one in changes
         if one in standing or (one.reported >= recent and (one.kind is not Kind.RECOVERY or one.start > latest))
     ]
-    noise, unexplained = usual.noise, (Kind.RECOVERY, Kind.SUSPICION)
+    if usual.noise is not None:  # one noise, of one level, for all that is said of the figure
+        shown = [replace(one, noise=usual.noise, usual=usual.level) for one in shown]
+    unexplained = Kind.RECOVERY, Kind.SUSPICION
     whys = (() if one.kind in unexplained else explain(series, one) for one in shown)
-    return [
-        replace(one, noise=one.noise if noise is None else noise, explanation=(*why, *lines))
-        for one, why in zip(shown, whys, strict=True)
-    ], usual
+    return [replace(one, explanation=(*why, *lines)) for one, why in zip(shown, whys, strict=True)], usual
 
 
 def find_missing(nights: Sequence[Night], wanted: Callable[[Cell], bool]) -> Iterable[MissingCell]:

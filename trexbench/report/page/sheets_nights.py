@@ -32,7 +32,7 @@ def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
                 replace(of_change(finding.share), text=change_words(finding)),
                 of_metric(before, metric),
                 of_metric(finding.after, metric, finding.at_least),
-                Item(format_noise(finding), raw_of(100 * abs(finding.noise / before)) if before else ""),
+                Item(format_noise(finding), raw_of(100 * abs(finding.noise / finding.usual)) if finding.usual else ""),
                 of_count(finding.nights),
                 finding.since,
             )
