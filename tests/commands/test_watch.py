@@ -98,19 +98,14 @@ def test_only_documents_and_pages_below_the_results_are_served(tmp_path: Path) -
         assert ask(port, "/", "POST")[0].status == ask(port, "/", "PUT")[0].status == 501
         answer, why = ask(port, "/", Host=f"elsewhere.example:{port}")
         assert answer.status == 403 and f"http://127.0.0.1:{port}/" in why
-        for host in (f"localhost:{port}", "127.0.0.1"):  # as at port 80
-            assert ask(port, "/state", Host=host)[0].status == 200
-
-
-def test_clients_that_say_nothing_keep_nobody_waiting_and_are_left(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    with watched(tmp_path) as (_, port), ExitStack() as stack:
-        idle = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)) for _ in range(3)]
-        begun_s = time.monotonic()
-        assert ask(port, "/state")[0].status == 200
-        assert time.monotonic() - begun_s < len(idle) * SLOWEST_CLIENT_S, "nobody waits for another"
-        for one in idle:
-            assert one.recv(1) == b""
+        with ExitStack() as stack:
+            idle = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)) for _ in range(3)]
+            begun_s = time.monotonic()
+            for host in (f"localhost:{port}", "127.0.0.1"):  # as at port 80
+                assert ask(port, "/state", Host=host)[0].status == 200
+            assert time.monotonic() - begun_s < len(idle) * SLOWEST_CLIENT_S, "nobody waits for another"
+            for one in idle:
+                assert one.recv(1) == b"", "who says nothing is left"
 
 
 def test_a_busy_port(tmp_path: Path) -> None:

@@ -69,26 +69,17 @@ def test_ctrl_c_ends_the_run_and_keeps_what_was_measured(tmp_path: Path, server:
     succeed(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "-q", "--no-picture", *short, *server.options)
 
 
-def test_one_run_per_tester_at_a_time(tmp_path: Path, server: Server, short: Options) -> None:
-    run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
-    await_line(run, "asked")
-    second = trexbench(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *short, *server.options)
-    run.terminate()
-    run.communicate(timeout=60)
-    assert second.returncode == 8
-    assert f"process {run.pid}" in second.stderr and "var2-64b" in second.stderr
-
-
-def test_ports_of_others_are_taken_only_by_force(tmp_path: Path, server: Server, short: Options) -> None:
+def test_one_run_per_tester_and_ports_of_others_only_by_force(tmp_path: Path, server: Server, short: Options) -> None:
     run = begin(tmp_path, "ramp", "--dut", "netgate-vpp", "--mode", "64b", "--no-picture", *server.options)
     await_line(run, "asked")
     elsewhere = tmp_path / "other"  # another machine, as far as locks are concerned
     elsewhere.mkdir()
-    refused = trexbench(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", *short, *server.options)
-    assert refused.returncode == 8
-    assert "belongs to" in refused.stderr and "--force" in refused.stderr
-    succeed(elsewhere, "ramp", "--dut", "netgate-vpp", "--mode", "imix", "-q", "--force", "--no-picture",
-                      *short, *server.options)  # fmt: skip
+    again = ("ramp", "--dut", "netgate-vpp", "--mode", "imix", *short, *server.options)
+    here, there = (trexbench(folder, *again) for folder in (tmp_path, elsewhere))
+    assert here.returncode == there.returncode == 8
+    assert f"process {run.pid}" in here.stderr and "var2-64b" in here.stderr
+    assert "belongs to" in there.stderr and "--force" in there.stderr
+    succeed(elsewhere, *again, "-q", "--force", "--no-picture")
     _, said = run.communicate(timeout=60)
     assert run.returncode == 5
     assert "taken" in said or "not owned" in said
