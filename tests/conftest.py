@@ -22,6 +22,10 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # Workers of pytest-xdist say that a terminal has 80 columns: what is written into a pipe has no width.
 os.environ.pop("COLUMNS", None)
 
+# By day no power is lost; to wait for the disk would take a tenth of the time.
+if not NIGHTLY:
+    os.fsync = lambda _: None
+
 # A busy machine is no defect: no example is too slow. CI judges a change, with the same examples every time;
 # new ones are sought wherever else the tests run.
 settings.register_profile(
