@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from cli_device import __file__ as DEVICE
 from sshd import WHY_NOT, running_sshd
 from tools import ROOT, document, fake_server, trexbench
+from verbs import run
 
 from trexbench.transport.ssh import CONFIG_ENV
 
@@ -153,11 +153,8 @@ def test_a_configuration_that_fails_half_way_is_left(tmp_path: Path, edgeos: Pat
     assert json.loads(edgeos.read_text()) == []
 
 
-def test_netmiko_that_is_not_installed(tmp_path: Path, mikrotik: CliServer) -> None:
-    code = "import sys; sys.modules['netmiko'] = None; from trexbench.cli.main import main; main()"
-    argv = [sys.executable, "-c", code, "dut", "plan", str(tmp_path / "mikrotik.yaml")]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 6
-    assert done.stderr == (
-        "trexbench: transport cli needs netmiko, which is not installed: pip install 'trexbench[cli]'\n"
-    )
+def test_netmiko_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "netmiko", None)
+    monkeypatch.setenv("ROUTER_PASSWORD", PASSWORD)
+    said = "transport cli needs netmiko, which is not installed: pip install 'trexbench[cli]'"
+    assert run("dut", "plan", written(tmp_path, "mikrotik")) == (6, "", f"trexbench: {said}\n")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from effort import NIGHTLY
-from tools import TREXBENCH, environment, folder_with, trexbench
+from tools import TREXBENCH, environment, folder_with, shared_forks, trexbench
 
 from suites import ONE
 
@@ -116,18 +116,24 @@ def test_a_terminal_that_takes_nothing_delays_no_run(tmp_path: Path) -> None:
     assert statuses(tmp_path) == ["complete"] and b"the DUT saturated" in done.stdout
 
 
+def on_a_full_disk(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and standard error of a command whose standard output finds no room."""
+    forks, said = shared_forks(), folder / "said"
+    forks.begin(folder, arguments, Path("/dev/full"), said)
+    return forks.exit_code(), said.read_text()
+
+
 @pytest.mark.parametrize(
     "command", ["--help", "suite list", *(["ramp --help", "dut list", "results list"] if NIGHTLY else [])]
 )
 def test_what_cannot_be_printed_ends_in_one_line(tmp_path: Path, command: str) -> None:
     (tmp_path / "results").mkdir()
-    done = shell(tmp_path, f"trexbench {command} >/dev/full")
-    assert (done.returncode, done.stderr) == (1, LOST + "No space left on device\n")
+    assert on_a_full_disk(tmp_path, *command.split()) == (1, LOST + "No space left on device\n")
 
 
 def test_what_failed_keeps_its_exit_code(tmp_path: Path) -> None:
-    done = shell(tmp_path, "trexbench ramp --dut nothing --mode 64b --sim >/dev/full")
-    assert done.returncode == 2 and "unknown DUT 'nothing'" in done.stderr
+    code, said = on_a_full_disk(tmp_path, "ramp", "--dut", "nothing", "--mode", "64b", "--sim")
+    assert code == 2 and "unknown DUT 'nothing'" in said
 
 
 def test_a_profile_that_ends_the_program_is_one_line(tmp_path: Path) -> None:

@@ -100,11 +100,15 @@ def rpc_port(process: subprocess.Popen[str]) -> int:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_process_ends_cleanly_on_a_signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
-    assert "ts" in ask(rpc_port(process), "ping")
+def test_the_process_outlives_its_parents_pipe_unless_told_and_ends_cleanly_on_a_signal(
+    process: subprocess.Popen[str], number: signal.Signals
+) -> None:
+    port = rpc_port(process)
+    assert process.stdin is not None and process.stderr is not None
+    process.stdin.close()
+    assert "ts" in ask(port, "ping")
     process.send_signal(number)
     assert process.wait(60) == 0
-    assert process.stderr is not None
     assert process.stderr.read() == ""
 
 
@@ -114,13 +118,6 @@ def test_the_process_ends_with_its_parents_pipe(process: subprocess.Popen[str]) 
     assert process.stdin is not None
     process.stdin.close()
     assert process.wait(60) == 0
-
-
-def test_the_process_outlives_the_pipe_unless_told(process: subprocess.Popen[str]) -> None:
-    port = rpc_port(process)
-    assert process.stdin is not None
-    process.stdin.close()
-    assert "ts" in ask(port, "ping")
 
 
 @pytest.mark.parametrize(
