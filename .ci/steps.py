@@ -282,15 +282,17 @@ def commit_of_checkout() -> str:
 def run(runner: Runner) -> None:
     """Judge the checkout in a quarter of an hour."""
     install, lint, unit, *rest = readme_steps()
-    with beside(install_packages()):
-        runner.go(install)
-        with beside(".venv/bin/python -m compileall -qq -j 0 .venv/lib || true"):
-            runner.go(lint)
-    with beside(" && ".join(map(install_python, PORTABLE))):
-        runner.go(replace(unit, most_cpu_s=UNIT_CPU_S))
     # Only files with such tests: importing the others takes as long as the tests.
     files = [path for path in sorted(ROOT.glob("tests/unit/test_*.py")) if "mark.portable" in path.read_text("utf-8")]
     portable = f"-m portable {' '.join(str(path.relative_to(ROOT)) for path in files)}"
+    with beside(install_packages()):
+        runner.go(install)
+        with beside(".venv/bin/python -m compileall -qq -j 0 .venv/lib trexbench || true"):
+            runner.go(lint)
+    # What tests import is compiled where they are collected first; otherwise each worker would do it, all at once.
+    collect = "{} && {{ .venv-{}/bin/pytest -q --collect-only {} || true; }}"
+    with beside(" && ".join(collect.format(install_python(one), one, portable) for one in PORTABLE)):
+        runner.go(replace(unit, most_cpu_s=UNIT_CPU_S))
     for version in PORTABLE:
         command = f".venv-{version}/bin/pytest -n auto {portable}"
         runner.go(Step(f"portable, Python {version}", command, extra_workers=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
@@ -25,6 +26,9 @@ os.environ.pop("COLUMNS", None)
 # By day no power is lost; to wait for the disk would take a tenth of the time.
 if not NIGHTLY:
     os.fsync = lambda _: None
+
+# What is imported for the tests stays: no collection looks at it, now or later.
+gc.disable()
 
 # A busy machine is no defect: no example is too slow. CI judges a change, with the same examples every time;
 # new ones are sought wherever else the tests run.
@@ -51,6 +55,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left: Sequence[pytest.Item] = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 class ByFixtures(LoadScopeScheduling):

@@ -54,7 +54,7 @@ for line in sys.argv[1:]:
 
 
 def run(place: Path, *lines: str) -> list[str]:
-    """What each of these commands prints, all of them by one process: most of its time are its imports."""
+    """Return what each of these commands prints; one process runs them, whose imports take most of its time."""
     where = {**environment(place / "run"), "PYTHONPATH": str(place)}
     command = [sys.executable, "-c", COMMANDS, *lines]
     done = subprocess.run(command, cwd=place, env=where, capture_output=True, text=True, timeout=60, check=True)
