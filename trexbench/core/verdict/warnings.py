@@ -109,8 +109,8 @@ def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[Words]:
 def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: DirectionResult) -> Iterator[Words]:
     plan, end = measured.plan, result.saturated_at_s
     before = [w for w in windows if end is None or w.begin_s < end]
-    most_pps = result.maximum_pps or inf
-    bad = [w for w in before if w.is_bad(plan.loss_threshold) and w.sent_pps <= most_pps]
+    surely_carried_pps = result.low_pps or result.maximum_pps or inf
+    bad = [w for w in before if w.is_bad(plan.loss_threshold) and w.sent_pps <= surely_carried_pps]
     if bad:
         share = sum(w.lost for w in bad) / sum(w.sent for w in before)
         low, high = (format_pps(end_of(w.sent_pps for w in bad)) for end_of in (min, max))
