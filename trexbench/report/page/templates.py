@@ -7,7 +7,7 @@ import re
 from calendar import month_name
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from importlib import resources
 from typing import Any
 
@@ -62,6 +62,12 @@ def read_static(name: str) -> str:
 
 def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -> str:
     """Fill a template. escape: applied to every text, before HTML's own characters are escaped."""
+    return _environment(escape).get_template(template).render(values)
+
+
+@lru_cache(maxsize=2)
+def _environment(escape: Callable[..., str]) -> jinja2.Environment:
+    """Return that of templates whose texts are escaped so, with those that it has compiled."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(read_static),
         autoescape=True,
@@ -72,7 +78,7 @@ def fill(template: str, values: Mapping[str, Any], escape: Callable[..., str]) -
     )
     environment.filters.update(FILTERS, escaped=escape)
     environment.globals.update(nothing_differs=NOTHING_DIFFERS)
-    return environment.get_template(template).render(values)
+    return environment
 
 
 def worst_of(finding: Finding) -> str:
