@@ -55,6 +55,26 @@ def test_a_delay_of_more_than_a_window_ends_in_unknown(latency_s: float) -> None
     assert one.limit is Limit.NONE or "use a longer `window:`" in one.reasons[0]
 
 
+class Lenient(SimulatedGenerator):
+    """Its router carries a rate up to 4 % above its limit once it has been held for a second, as noise may have it."""
+
+    rate_pps, since_s = 0.0, 0.0
+
+    def _forward(self, direction: Direction, frames: int, most: float) -> int:
+        rate_pps = self.rates.get(direction.tx, 0.0)
+        if rate_pps != self.rate_pps:
+            self.rate_pps, self.since_s = rate_pps, self.clock.now_s
+        carries = self.clock.now_s - self.since_s > 1.0 and frames <= 1.04 * most
+        return frames if carries else min(frames, int(most))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_rate_that_chance_carries_whenever_it_is_held_again_is_the_limit(seed: int) -> None:
+    capacity = random.Random(seed).uniform(3e5, 1.1e6)
+    (one,) = judged(World(capacity), Lenient, ramp_s=240.0).directions
+    assert one.limit is Limit.DUT and one.low_pps <= 1.04 * capacity and one.high_pps >= capacity
+
+
 class OnAndOff(SimulatedGenerator):
     """Its router carries everything half of the time, and in overload little in the other half of each ``period_s``."""
 

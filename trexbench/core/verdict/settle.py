@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
+from statistics import median
 from typing import NamedTuple
 
 from ..load.plan import MIN_OFFERED_PPS, Direction
@@ -139,6 +140,11 @@ def _only_carried(measured: RunWindows, direction: Direction) -> str:
     """Explain that loss set in at a new rate each time, and all were carried when held; empty where one was not."""
     holds, stalls = find_rechecks(measured, direction), find_evidence(measured, direction).stalls
     if len(stalls) < MAX_RECHECKS or not all(hold.carried for hold in holds):
+        return ""
+    # A DUT that forwards no more than these rates when offered more has its limit there: chance had them carried.
+    most_pps = max(hold.window.asked_pps for hold in holds)
+    above_pps = [w.received_pps for w in measured.sending(direction) if w.sent_pps > most_pps]
+    if above_pps and median(above_pps) <= most_pps + measured.plan.step_pps(direction):
         return ""
     rates = ", ".join(format_pps(hold.window.asked_pps) for hold in holds)
     return (
