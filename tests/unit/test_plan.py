@@ -44,8 +44,8 @@ from trexbench.session.request import expected_s, make_request
         ({"hold_s": math.nan}, "hold of nan s"),
         ({"windows": 0}, "--windows of 0"),
         ({"window_s": 0.0}, "a plan's `window:` of 0 s"),
-        ({"loss_threshold": 1.0}, "--loss of 100 %: use 0 to below 100%"),
-        ({"loss_threshold": math.nan}, "--loss of nan %"),
+        ({"loss_threshold": 1.5}, "--loss of 1.5"),
+        ({"loss_threshold": math.nan}, "--loss of nan"),
         ({"frame_bytes": math.inf}, "mean frame bytes of inf"),
     ],
 )

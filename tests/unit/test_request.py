@@ -95,9 +95,10 @@ def test_more_than_the_line_carries_is_refused(verb: str, option: str) -> None:
         ("ramp", PlanDefaults(confirm_s=1.9), "--confirm of 1.9 s is shorter than two samples: use at least 2 s, or 0"),
         ("search", PlanDefaults(confirm_s=0.001), "--confirm of 0.001 s is shorter than two samples: use at least 1 s"),
         ("search", PlanDefaults(confirm_s=0.0, soak_s=0.5), "--soak of 0.5 s"),
+        ("ramp", PlanDefaults(loss=1.0), "--loss of 100 %: nothing would be bad"),
     ],
 )
-def test_a_trial_has_a_sample_that_begins_after_its_start(verb: str, wished: PlanDefaults, words: str) -> None:
+def test_a_plan_that_can_show_nothing_is_refused(verb: str, wished: PlanDefaults, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         expected_s(request(verb=verb, wished=wished))
 

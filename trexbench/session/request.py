@@ -11,7 +11,7 @@ from ..config.lookup import find_profile, load_dut
 from ..config.model import DRIVERS, DutConfig, PlanDefaults
 from ..config.option import WAN
 from ..core.errors import ConfigError
-from ..core.load.plan import Direction, Offer, pair_directions
+from ..core.load.plan import Direction, Offer, pair_directions, require
 from ..core.load.profile import MODES, Profile, resolve_mode, traffic_name
 from ..core.load.sample import Phase
 from ..core.names import REMEDY, is_name, shown
@@ -211,6 +211,7 @@ def _plan(request: Request, wish: PlanDefaults, offers: Sequence[Offer]) -> Stra
     known = {name: value for name, value in wishes.items() if value is not None}
     loss = wish.goals[0] if wish.goals else wish.loss
     assert loss is not None  # DEFAULTS has one
+    require(loss < 1, f"--loss of {100 * loss:g} %", "nothing would be bad: use a share below 100%")
     plan = strategy(offers=tuple(offers), loss_threshold=loss, **known)
     trial_s, least_s = plan.length_s(Phase.CONFIRM), 2 * plan.sample_s  # a trial's first sample includes the start
     if 0 < trial_s < least_s:

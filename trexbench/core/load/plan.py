@@ -98,7 +98,7 @@ class Plan:
                 require(0 < value < inf, f"a plan's `window:` of {value:g} s", "it must be finite and above 0")
             elif name.endswith("_s"):
                 require(0 <= value < inf, f"{name[:-2]} of {value:g} s", "a duration is finite and not negative")
-        require(0 <= self.loss_threshold < 1, f"--loss of {100 * self.loss_threshold:g} %", "use 0 to below 100%")
+        require(0 <= self.loss_threshold <= 1, f"--loss of {self.loss_threshold:g}", "a share lies between 0 and 100%")
         require(self.windows >= 1, f"--windows of {self.windows}", "use at least 1")
         for offer in self.offers:
             offer.check(self.target_option)
