@@ -37,9 +37,10 @@ QUICK = ("--ramp-duration", "4s", "--hold", "1s", "--warmup", "10kpps:1s", "--sa
 def cpu_wait_s(process: int) -> float:
     """Return the time for which the process's threads have waited for a processor that others kept busy."""
     waited_ns = 0
-    for file in Path(f"/proc/{process}/task").glob("*/schedstat"):
-        with suppress(OSError):  # a thread that has ended
-            waited_ns += int(file.read_text().split()[1])
+    with suppress(FileNotFoundError):  # it ends now
+        for file in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with suppress(OSError):  # a thread that has ended
+                waited_ns += int(file.read_text().split()[1])
     return waited_ns / 1e9
 
 

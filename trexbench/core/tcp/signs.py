@@ -23,8 +23,9 @@ RUN_DELAY = 0.05
 """A thread that waits for a CPU for more than this share is kept from sending or receiving."""
 OF_CEILING = 0.9
 """Share of the endpoints' rate without the DUT above which they are the limit."""
-OF_LINE, BEYOND_LINE = 0.98, 1.05
-"""Shares of a line's payload rate above which it is full, and above which its speed is another than was given."""
+OF_LINE, BEYOND_LINE = 0.98, 1.25
+"""Shares of a line's payload rate above which it is full, and above which its speed is another than was given: a
+shaper lets bursts pass, and the next speed of a line is twice as high or more."""
 HALF = 0.5
 """The share of a core's busy time, of the work on shared cores or of the drops that decides whose they are. A thread
 that sleeps this much keeps up in spite of its run delay, if something else explains the rate."""
