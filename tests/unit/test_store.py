@@ -70,6 +70,7 @@ def files(directory: Path) -> list[str]:
         ({}, {"kind": "saturate", "hold_s": 10.0}, "2026-03-01/lab-linux/120000-var2-64b-uni-saturate.json"),
         ({"dut": {"name": "../../etc/x y"}}, {}, "2026-03-01/etc-x-y/120000-var2-64b-uni.json"),
         ({"dut": {"name": "räuter.lab"}}, {}, "2026-03-01/räuter.lab/120000-var2-64b-uni.json"),
+        ({"dut": {"name": "\U00010330" * 70}}, {}, "2026-03-01/" + "\U00010330" * 48 + "/120000-var2-64b-uni.json"),
         ({"dut": {}, "command": {}}, {}, "2026-03-01/unnamed/120000-unnamed-uni.json"),
         ({"command": {"mode": "my.profile/x"}}, {}, "2026-03-01/lab-linux/120000-my-profile-x-uni.json"),
         ({"started": "../../../x"}, {}, "undated/lab-linux/000000-var2-64b-uni.json"),

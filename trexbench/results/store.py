@@ -261,7 +261,7 @@ def stem_of(result: Run) -> str:
 def safe_name(name: str, kept: str) -> str:
     """Turn a name into one harmless part of a path: letters of any script, digits, and what is kept."""
     cleaned = re.sub(f"[^\\w{re.escape(kept)}]+", "-", name).strip(".-")
-    return cleaned[:64] or "unnamed"
+    return cleaned[:64].encode()[:192].decode(errors="ignore") or "unnamed"  # file systems count bytes
 
 
 def replace_file(path: Path, data: bytes, exclusive: bool = False) -> None:
