@@ -133,7 +133,7 @@ def install_python(version: str, extras: str = "test") -> str:
     """The command that makes .venv-VERSION with these extras, or says what is missing, and fails."""
     if (python := python_of(version)) is None:
         return f"echo 'no Python {version} here, nor in pyenv: install python{version} and python{version}-venv'; false"
-    return f"{python} -m venv .venv-{version} && .venv-{version}/bin/pip install -q -e '.[{extras}]'"
+    return f"{python} -m venv --upgrade-deps .venv-{version} && .venv-{version}/bin/pip install -q -e '.[{extras}]'"
 
 
 def install_packages(packages: Mapping[str, str] = PACKAGES) -> str:

@@ -41,7 +41,7 @@ settings.register_profile(
 )
 settings.load_profile("trexbench")
 
-PAGE = "tests/page/"
+PAGE, EYES = "tests/page/", "tests/page/test_eyes.py"
 _BEGUN_S = pytest.StashKey[float]()
 _NUMBERS = itertools.count()
 
@@ -63,14 +63,14 @@ def pytest_collection_finish() -> None:
 
 
 class ByFixtures(LoadScopeScheduling):
-    """Gives all tests of a file to one worker, and all of the page, which share a browser.
+    """Gives all tests of a file to one worker, and all of the page but the longest file: they share a browser.
 
     Marks of ``xdist_group`` would say the same, but are ignored by pytest-xdist 3.8.0 on pytest 9.2.0.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return PAGE if path.startswith(PAGE) else path
+        return PAGE if path.startswith(PAGE) and path != EYES else path
 
 
 @pytest.hookimpl(optionalhook=True)

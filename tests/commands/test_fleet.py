@@ -45,6 +45,7 @@ def test_a_fleet_measures_what_one_machine_does(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "is unfinished" in refused.stderr
 
 
+@pytest.mark.nightly
 def test_testers_that_are_killed_and_stopped_lose_nothing(tmp_path: Path) -> None:
     """One is killed while it drives a DUT, then the other stopped, for good as far as it knows: its guard ends it."""
     import lost_testers

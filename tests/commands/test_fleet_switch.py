@@ -135,6 +135,7 @@ def test_testers_are_compared_and_their_nights_joined(folder: Path, monkeypatch:
     assert not any((results / ".fleet" / "calibrations").iterdir())
 
 
+@pytest.mark.nightly
 def test_simulated_testers_do_not_differ(folder: Path) -> None:
     (folder / "fleet.yaml").write_text(WIRING + section_of(folder / "table"))
     words = ("fleet", "calibrate", "one", "--sim", "--rounds", "4", "-q", "--only", "* uni*")

@@ -129,6 +129,7 @@ def test_known_changes_are_kept_shown_and_forgotten(nights: Path) -> None:
     succeed(nights, "regress", *(word for at, _ in enumerate(every.splitlines(), 1) for word in ("--forget", str(at))))
 
 
+@pytest.mark.nightly
 def test_what_a_regression_is_held_against_is_kept_until_it_is_acknowledged(
     twelve_nights: TwelveNights, tmp_path: Path
 ) -> None:

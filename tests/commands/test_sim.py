@@ -45,6 +45,7 @@ def test_the_first_command_of_the_readme(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 def test_the_same_seed_measures_the_same_at_any_speed_and_if_stopped_for_a_while(tmp_path: Path) -> None:
     """While it connects, while it measures: longer than any client waits for a real server."""
     moments = (None, 1.2, *((0.6, 0.9, 1.6, 2.0) if NIGHTLY else ()))

@@ -82,6 +82,7 @@ def test_a_directory_elsewhere(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_s3(tmp_path: Path, s3: Path) -> None:
     check_store(tmp_path, "s3://lab/results")
     listed = trexbench(tmp_path, "results", "list", "--results", "s3://none/results")

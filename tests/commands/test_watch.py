@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
+import pytest
 from tools import begin, folder_with, succeed, trexbench
 
 from suites import ONE, TWO
@@ -54,6 +55,7 @@ def state(port: int) -> dict[str, object]:
     return found
 
 
+@pytest.mark.nightly
 def test_a_night_is_followed(tmp_path: Path) -> None:
     folder_with(tmp_path, tiny=TWO)
     (tmp_path / "results").mkdir()

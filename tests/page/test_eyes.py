@@ -29,8 +29,8 @@ SEEN = dict.fromkeys(STATES, EVERY) | {
 }
 """State -> what of it is looked at."""
 OFTEN = {
-    "change": ("silent", "axes", "layout", "light", "dark", "forced", "reader", "axe", "phone", "finger", "choices"),
-    "tcp": ("silent", "axes", "layout", "axe dark", "axe phone", "phone"),
+    "change": ("silent", "axes", "layout", "light", "dark", "forced", "reader", "axe", "phone", "finger"),
+    "tcp": ("silent", "axes", "layout", "axe dark", "axe phone", "phone", "choices"),
     "wans": ("silent", "axes", "layout", "phone", "finger", "larger", "keyboard", "touch", "paper"),
 }
 """State -> what of it .ci/run looks at; the rest is for nights, and no other state is made before.

@@ -56,7 +56,8 @@ def up(standing: Path, tmp_path: Path) -> Path:
     return write_vm(tmp_path / "own.yaml", PREFIX)
 
 
-@pytest.mark.parametrize("queues", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("queues", [2, 3])
 def test_queues_of_a_nic_are_set_read_back_predicted_and_counted(tmp_path: Path, up: Path, queues: int) -> None:
     """A ramp configures the guest at its console, and what its NICs count is by queue, as their table says."""
     options = ("--rx-queues", str(queues), "--loss", "50%", "--hold", "8s", "--no-picture", "-q")
