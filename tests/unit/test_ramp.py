@@ -17,7 +17,7 @@ from runs import HeldClock, SimulatedGenerator, World, asked, make_plan, simulat
 from trexbench.core.load.plan import LATENCY_LOADS, Plan
 from trexbench.core.load.sample import Phase, Sample
 from trexbench.core.strategy.analysis import analyse
-from trexbench.core.strategy.ramp import TRIALS_LOWER
+from trexbench.core.strategy.ramp import FAR_LOWER, TRIALS_LOWER
 from trexbench.core.verdict.latency import find_latencies
 from trexbench.session.loop import run
 
@@ -139,7 +139,7 @@ def test_a_target_below_the_least_rate_of_a_ramp_is_not_exceeded() -> None:
     [
         pytest.param(World(0.7e6), False, 1, id="passes at the first"),
         pytest.param(World(0.7e6, blips=((72.0, 77.0),)), False, 2, id="second, 3 % lower"),
-        pytest.param(World(0.7e6, blips=((66.0, 300.0),)), False, 1 + len(TRIALS_LOWER), id="never, so three"),
+        pytest.param(World(0.7e6, blips=((66.0, 300.0),)), False, 4, id="never, so four"),
         pytest.param(World(), False, 0, id="no saturation, no trial"),
         pytest.param(World(tx_limit_pps=0.7e6), False, 0, id="the generator's limit is not confirmed"),
         pytest.param(World(rx_limit_pps=0.7e6), False, 0, id="nor that of its receiver"),
@@ -155,9 +155,9 @@ def test_trials_confirm_the_lower_end_of_what_the_dut_carries(world: World, bidi
     for one in analyse(plan, samples).directions:
         if not held:
             continue
-        first_pps, lowered = held[0][one.direction], 0.0 if rates == 1 else 0.03
+        first_pps = held[0][one.direction]
         assert one.at_least or first_pps < one.maximum_pps or rates > 1
-        expected = [first_pps * (1 - lowered * number) for number in range(rates)]
+        expected = [first_pps * (1 - lower) for lower in (0.0, *TRIALS_LOWER, FAR_LOWER)[:rates]]
         assert [each[one.direction] for each in held] == pytest.approx(expected)
 
 

@@ -407,6 +407,18 @@ def test_case_5_loss_that_grows_with_the_rate_is_a_limit(ramp_s: float, most: fl
     assert abs(one.maximum_pps - limit_pps) <= one.uncertainty_pps + 0.02 * limit_pps
 
 
+@pytest.mark.parametrize("limit_pps", [2.1e5, 4.3e5])
+@pytest.mark.parametrize("power", [1, 2])
+def test_case_5_slowly_growing_loss_that_skew_hides_costs_the_figure_its_lower_end(
+    power: int, limit_pps: float
+) -> None:
+    """The knee is found too high, as frames that skew may hide do not count, and trials little below it fail."""
+    world = World(base_loss=lambda pps: 1e-3 * (pps / limit_pps) ** power, read_s=1e-3)
+    (one,) = measured(world, ramp_s=60.0)[2].directions
+    assert one.limit is Limit.DUT and one.confirmed_pps == one.low_pps is not None
+    assert one.low_pps <= limit_pps <= (one.high_pps or 0.0)
+
+
 def test_case_5_one_direction_loses_and_the_other_is_sound() -> None:
     class Half(SimulatedGenerator):
         def _forward(self, direction: Direction, frames: int, most: float) -> int:
