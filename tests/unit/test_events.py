@@ -54,6 +54,7 @@ def judged(*findings: object, differs: tuple[Difference, ...] = (), **more: obje
 
 
 DOWN = judged(missing=missing("no TRex server at trex1", "no TRex server at trex1", of=2, night="2026-11-21"))
+STOPPED = [replace(one, failed=False) for one in missing(*["interrupted by Ctrl-C"] * 2, of=16)]
 NOT_RUN = (MissingCell(None, "nightly", "2026-11-20", "suites/a.yaml: broken"),)
 FEW = {(Cell("young", "64b", False, None), "maximum rate"): 3}
 RESTING = frozenset({STEADY[0][0]})
@@ -105,8 +106,13 @@ SENTENCES = [
             missing=missing("a", "a", "b", of=9)),
      "more is 50 % slower since 17 November; 1 more regression; 1 dearer; 1 suspected; 3 cells failed"),
     (judged(missing=missing("no link", "no link", of=16)), "2 of 16 cells failed: no link"),
-    (judged(missing=[replace(one, failed=False) for one in missing("interrupted by Ctrl-C", of=16)]),
+    (judged(missing=STOPPED[:1]),
      "dut 64b uni 0q not measured: interrupted by Ctrl-C"),
+    (judged(SLOWER, missing=[*missing("a", of=9), *STOPPED]),
+     "netgate-vpp is 14 % slower since 17 November; 1 cell failed; 2 cells not measured"),
+    (judged(SLOWER, missing=tuple(replace(NOT_RUN[0], night=f"2026-11-{day}") for day in (20, 19))),
+     "The night of 20 November was not run: suites/a.yaml: broken; 1 regression; 1 more night not run"),
+    (judged(missing=[*missing("a", of=9), *STOPPED]), "dut 64b uni 0q failed: a; 2 cells not measured"),
     (DOWN, "Nothing was measured tonight: all 2 cells failed: no TRex server at trex1"),
     (Judgement((), 0, few=FEW),
      "1 cell measured; too early to judge: needs 7 nights, has 3"),

@@ -50,6 +50,8 @@ class NightEvent:
     """Nothing at all was measured, or a suite's last night was not run."""
     suite: str = ""
     """The suite of a failure."""
+    outcome: str = FAILED
+    """Fate of the cells or nights of a failure: ``failed``, ``not measured``, ``not run``."""
     alarms: bool = True
     """False: the change is known, or began before ``--since``, and is only listed."""
 
@@ -114,13 +116,13 @@ def failures(missing: Sequence[MissingCell], now: str = "", nothing: bool = Fals
         if not names:
             night, why = f"night of {day}", f"was not run: {first.reason}"
             lines = f"the {night} {why}", f"the {night}", f"The {night} {why}"
-            yield NightEvent(FAILED, *lines, (), everything=first.night == now, suite=first.suite)
+            yield NightEvent(FAILED, *lines, (), None, first.night == now, first.suite, "not run")
             continue
         cells = f"all {len(some)} cells" if len(some) == first.of else f"{len(some)} of {first.of} cells"
         name, on = names[0] if len(some) == 1 else cells, "" if first.night == now else f" on {day}"
         verb, was = ("", FAILED) if first.failed else (" not measured", "not measured")
         lines = f"{name}{verb}{on}: {first.reason}", name, f"{name} {was}{on}: {first.reason}"
-        yield NightEvent(FAILED, *lines, names, everything=nothing and not on, suite=first.suite)
+        yield NightEvent(FAILED, *lines, names, None, nothing and not on, first.suite, was)
 
 
 def first_sentence(judgement: Judgement) -> str:
@@ -134,18 +136,20 @@ def first_sentence(judgement: Judgement) -> str:
     first, *others = events
     if first.everything and first.cells:
         return f"Nothing was measured tonight: {'; '.join(event.brief for event in events if event.everything)}"
-    kinds = dict.fromkeys(event.kind for event in others)
-    more = [_count_words([event for event in others if event.kind == kind], kind == first.kind) for kind in kinds]
+    kinds = dict.fromkeys((event.kind, event.outcome) for event in others)
+    alike = ([event for event in others if (event.kind, event.outcome) == kind] for kind in kinds)
+    more = [_count_words(some, (first.kind, first.outcome)) for some in alike]
     quiet = ["all else as usual"] if first.tone == "good" and not more else []
     return "; ".join([first.brief, *more, *quiet])
 
 
-def _count_words(events: Sequence[NightEvent], again: bool) -> str:
-    """``2 more regressions``, ``3 cells failed``."""
-    kind, more = events[0].kind, "more " * again
+def _count_words(events: Sequence[NightEvent], first: tuple[str, str]) -> str:
+    """``2 more regressions``, ``3 cells failed``. first: kind and outcome of the event told before them."""
+    kind, outcome = events[0].kind, events[0].outcome
+    more = "more " * ((kind, outcome) == first)
     if kind == FAILED:
-        number = len({cell for event in events for cell in event.cells or (event.subject,)})
-        return f"{number} {more}{'cell' if number == 1 else 'cells'} {FAILED}"
+        number = len({cell for event in events for cell in event.cells or (event.headline,)})
+        return f"{format_count(number, more + ('cell' if events[0].cells else 'night'))} {outcome}"
     return f"{len(events)} {more}{kind}{'s' * (len(events) > 1 and kind in COUNTED)}"
 
 
