@@ -87,11 +87,17 @@ def test_the_text_shows_bounds_as_bounds_and_marks_what_is_unlike() -> None:
     first, second = run(6e5), run(tx_limit_pps=9e5)
     text = runs_compared(first, second, ["one is simulated, the other measured"]).text()
     assert "*** UNLIKE: one is simulated, the other measured ***" in text
-    assert ">= " in text.splitlines()[-1] and text.splitlines()[-1].endswith("faster")
+    line = text.splitlines()[-1]
+    assert ">= " in line and ">= +50." in line and line.endswith("faster")
+    assert " <= -3" in runs_compared(second, first, []).text()
+    both = runs_compared(second, second, [])
+    assert both.values["directions"][0]["difference"] is None and both.marked.rows[1][6] == "", "of two bounds"
     values = runs_compared(first, second, []).values["directions"][0]
     assert values["second_at_least"] is True and values["verdict"] == "faster"
     assert values["difference"] == pytest.approx(values["difference_pps"] / values["first_pps"])
     assert runs_compared(first, run(6.05e5), []).values["directions"][0]["verdict"] == "same", "within the ramp's step"
+    searched = make_result(make_plan(kind="search", goals=(0.0, 0.01)), World(capacity_pps=6e5))
+    assert "the rates with loss <= 0 %;" in runs_compared(searched, searched, []).text()
 
 
 def test_a_figure_that_the_rules_of_today_put_elsewhere_is_named_with_the_reason(tmp_path: Path) -> None:

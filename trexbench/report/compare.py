@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..core.units import format_share
 from .clean import clean
 from .room import wrapped
 from .sheet import Item, Sheet, figure, format_sheet, make_sheet, with_columns
-from .words import format_whole, name_of
+from .words import format_limit, format_whole, name_of
 
 WORDS = {Comparison.SAME: "the same within the noise", Comparison.UNKNOWN: "unknown: the DUT was not the limit"}
 """Words for verdicts whose value is not enough."""
@@ -58,6 +58,11 @@ def runs_compared(first: RunResult, second: RunResult, unlike: Sequence[str]) ->
     names = f"{name_of(first)}, {first.started}", f"{name_of(second)}, {second.started}"
     marks = repeat([*names, "; ".join(unlike)])
     about = [{"id": run.id, "simulated": run.simulated, "emulated": run.emulated} for run in (first, second)]
+    searched = [
+        part.goals[0].loss for part in (*first.analysis.directions, *second.analysis.directions) if part.goals[1:]
+    ]
+    others = "compared are the rates with loss <= {}; `trexbench results show` has those of other losses"
+    remarks = [others.format(format_limit(loss)) for loss in dict.fromkeys(searched)]
     directions = [{"direction": way} | _figures(difference) for way, difference in differences]
     return ComparisonForms(
         names,
@@ -65,6 +70,7 @@ def runs_compared(first: RunResult, second: RunResult, unlike: Sequence[str]) ->
         with_columns(sheet, "::first run; ::second run; ::unlike", marks),
         {"first": about[0], "second": about[1], "unlike": list(unlike), "directions": directions},
         unlike,
+        remarks,
     )
 
 
@@ -109,14 +115,14 @@ def _heads(differences: Sequence[FigureDifference]) -> str:
 
 
 def _figures(difference: FigureDifference) -> dict[str, Any]:
-    unit = difference.metric.short
+    unit, is_known = difference.metric.short, difference.bound is not None
     return {
         f"first_{unit}": difference.figures[0].value,
         "first_at_least": difference.figures[0].at_least,
         f"second_{unit}": difference.figures[1].value,
         "second_at_least": difference.figures[1].at_least,
-        f"difference_{unit}": difference.difference,
-        "difference": difference.share,
+        f"difference_{unit}": difference.difference if is_known else None,
+        "difference": difference.share if is_known else None,
         f"noise_{unit}": difference.noise,
         "verdict": difference.verdict.value,
     }
@@ -150,6 +156,8 @@ def _items(difference: FigureDifference) -> Iterator[Item | str]:
 
     for one in difference.figures:
         yield figure(one.value, words, difference.metric.scale, one.at_least)
-    yield figure(difference.share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}", 100)
+    bound, share = difference.bound, difference.share if difference.bound is not None else None
+    item = figure(share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}", 100)
+    yield replace(item, text=f"{bound} {item.text}", raw=f"{bound}{item.raw}") if bound and item.raw else item
     yield figure(difference.noise or None, lambda noise: f"+- {words(noise)}", difference.metric.scale)
     yield WORDS.get(difference.verdict, difference.verdict.value)

@@ -40,6 +40,12 @@ class FigureDifference:
     figures: tuple[Figure, Figure]
 
     @property
+    def bound(self) -> str | None:
+        """Sign of the difference: ``>=`` or ``<=`` if one figure is a lower bound; None: both are, so it is unknown."""
+        first, second = (figure.at_least for figure in self.figures)
+        return None if first and second else ">=" * second or "<=" * first
+
+    @property
     def noise(self) -> float:
         """Combined uncertainty of both figures."""
         return hypot(*(figure.uncertainty for figure in self.figures))
