@@ -30,6 +30,7 @@ from trexbench.report.sheet import to_markdown
 from trexbench.report.tcp.picture import compose_bdp, draw_tcp
 from trexbench.report.tcp.table import PublishedCell, format_table
 from trexbench.report.tcp.text import bdp_lines, format_tcp, sheets_of_run
+from trexbench.report.words import format_plain
 
 
 def test_a_wans_rows_are_those_of_the_terminal_with_their_verdicts() -> None:
@@ -118,6 +119,10 @@ def test_a_document_of_an_earlier_version_has_its_wan_in_words(stored: str, word
     document = to_document(make_result(command={"verb": "ramp", "mode": "64b", "wan": stored})) | {"version": 2}
     del document["over"]
     assert str(from_document(json.loads(json.dumps(document))).over) == words
+
+
+def test_a_large_figure_has_no_exponent() -> None:
+    assert [*map(format_plain, (0.64266, 58.31, 1158.2, 24103.4))] == ["0.643", "58.3", "1158", "24103"]
 
 
 def test_a_tunnel_has_its_kind_mtu_and_the_processes_of_every_host() -> None:

@@ -108,6 +108,11 @@ def format_cycles(value: float) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:,.0f}".replace(",", " ")
 
 
+def format_plain(value: float) -> str:
+    """A value whose unit stands elsewhere, without an exponent if it is large: ``0.643``, ``58.3``, ``1158``."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def format_change(share: float) -> str:
     """``-8.1 %``, ``+0.4 %``, ``+-0.0 %``, ``+5031 %``."""
     digits = digits_of(abs(share))

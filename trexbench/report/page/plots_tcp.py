@@ -10,7 +10,7 @@ from typing import Any
 
 from ..plots import PlotAxis, PlotFigure, PlotLine
 from ..sheet import heads_of
-from ..words import typeset
+from ..words import format_plain, typeset
 from .columns import Looks
 from .plots_packets import BOUND, WIDE
 from .report import Report, night_of_run
@@ -48,18 +48,18 @@ def _row(one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
 
     apart = None if summary.uncertainty_bps is None else 1e-6 * summary.uncertainty_bps
     sign: dict[str, Any] = {"marker": BOUND, "bounds": None} if summary.at_least else {}
-    yield row(0, f"{'≥ ' * summary.at_least}{_rounded(rate)}", rate, apart=[apart], **sign)
+    yield row(0, f"{'≥ ' * summary.at_least}{format_plain(rate)}", rate, apart=[apart], **sign)
     if one.cores:
         hottest = None if one.hottest is None else 100 * one.hottest.busy
         mean = 100 * fmean(one.cores)
         several = len(one.cores) > 1 and hottest is not None
-        words = f"{_rounded(mean)}{f' ({_rounded(hottest or 0.0)})' * several}"
+        words = f"{format_plain(mean)}{f' ({format_plain(hottest or 0.0)})' * several}"
         yield row(1, words, mean, hottest if several else None)
     if one.bps_per_percent is not None:
-        yield row(2, f"{1e-6 * one.bps_per_percent:.4g}", 1e-6 * one.bps_per_percent)
+        yield row(2, format_plain(1e-6 * one.bps_per_percent), 1e-6 * one.bps_per_percent)
     idle, loaded = (None if s is None else 1e3 * s for s in (summary.ping_idle_s, summary.ping_loaded_s))
     if idle is not None or loaded is not None:
-        known = [f"{value:.3g}" for value in (idle, loaded) if value is not None]
+        known = [format_plain(value) for value in (idle, loaded) if value is not None]
         yield row(3, f"{known[0]} ({known[1]})" if len(known) > 1 else known[0], idle, loaded)
     if summary.power_w is not None:
         yield row(4, f"{summary.power_w:.4g}", summary.power_w)
@@ -68,12 +68,8 @@ def _row(one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
 def _pings(one: TcpCell) -> str:
     """``ping 0.3 ms idle, 1.2 ms loaded``"""
     known = (("idle", one.summary.ping_idle_s), ("loaded", one.summary.ping_loaded_s))
-    words = ", ".join(f"{1e3 * seconds:.3g} ms {name}" for name, seconds in known if seconds is not None)
+    words = ", ".join(f"{format_plain(1e3 * seconds)} ms {name}" for name, seconds in known if seconds is not None)
     return f"ping {words}" if words else ""
-
-
-def _rounded(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def series_figure(report: Report, looks: Looks) -> PlotFigure:

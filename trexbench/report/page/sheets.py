@@ -61,7 +61,7 @@ def tcp_parts(report: Report) -> Sequence[Part]:
             "tunnels",
             "Tunnels",
             (tunnel_sheet(report), process_sheet(report)),
-            "Each DUT's latest run: the mean rate of payload, the share of a core that the processes carrying it used "
+            "Each cell's latest run: the mean rate of payload, the share of a core that the processes carrying it used "
             "(100 % is a fully busy core), and the payload per second of CPU that they used on all hosts together. "
             "The far end of the tunnel is the server or the DUT.",
         ),

@@ -24,7 +24,7 @@ from ..sheet import (
 )
 from ..tcp.table import CPU_NAMES
 from ..tcp.text import BDP, PINGS, WAYS, bdp_items, ping_items, way_items
-from ..words import NONE
+from ..words import NONE, format_plain
 from .report import Report
 from .tcp import TcpCell, mode_words
 
@@ -54,7 +54,7 @@ def rate_items(one: TcpCell) -> Iterator[Item]:
     yield figure(fmean(one.cores) if one.cores else None, lambda busy: f"{format_share(busy)} of {len(one.cores)}", 100)
     core = "" if hottest is None else f" (CPU {hottest.cpu})"
     yield figure(None if hottest is None else hottest.busy, lambda busy: f"{format_share(busy)}{core}", 100)
-    yield figure(one.bps_per_percent, lambda bps: f"{bps / 1e6:.3g}", 1e-6)
+    yield figure(one.bps_per_percent, lambda bps: format_plain(bps / 1e6), 1e-6)
     yield figure(summary.power_w, "{:.1f} W".format)
 
 
