@@ -129,11 +129,18 @@ def test_failed_nights_stand_at_the_foot_and_break_the_lines(show: Any) -> None:
     assert page.evaluate(f"{LINES}.every(function (one) {{ return one.y[8] === null && one.y[7] !== null; }})")
 
 
-def test_dates_of_nights_beside_each_other_do_not_overlap(show: Any) -> None:
+def test_dates_of_nights_beside_each_other_do_not_overlap(show: Any, chromium: Page) -> None:
     rows = make_rows(CELLS[:1], 60)
     page = show(Report([*rows[:8], rows[-1]]))
     page.choose(mode="64b", traffic="uni")
     assert page.evaluate(f"{PLOT}.layout.xaxis.tickvals") == [rows[at].night for at in (0, 5, -1)]
+    chromium.size(375, 900, phone=True)
+    page = show(make_report([replace(cell, dut="a-router-whose-name-is-long") for cell in CELLS[:2]], 8))
+    page.choose(mode="", traffic="")
+    foot = page.evaluate(
+        f"Math.max(...Array.from({PLOT}.querySelectorAll('.xtick'), (one) => one.getBoundingClientRect().bottom))"
+    )
+    assert foot <= page.evaluate(f"{PLOT}.querySelector('.legend').getBoundingClientRect().top"), "nor a phone's legend"
 
 
 def test_a_night_is_named_with_its_figure_and_its_change(show: Any) -> None:

@@ -169,6 +169,8 @@ function gridForm(page, of, name) {
     // Margins as wide as the numbers: to measure those of each axis takes Plotly as long as all the rest.
     Object.assign(shape, { margin: { l: 4.8 * page.letters(), r: 14, t: top, b: 3.6 * page.letters() }, hovermode: view.together ? "x" : "closest", hoverdistance: view.together ? 20 : 40,
       height: view.room.height + 44 + top, showlegend: view.together && view.shown.length > 1 });
-    page.draw(name, made, page.layout(view.shown.map(of.cell), shape), shape.height);
+    var drawn = page.layout(view.shown.map(of.cell), shape);
+    if (drawn.legend.orientation) { Object.assign(drawn.legend, { yref: "paper", y: -shape.margin.b / view.room.height, yanchor: "top" }); } // below the dates
+    page.draw(name, made, drawn, shape.height);
   };
 }
