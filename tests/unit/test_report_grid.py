@@ -49,6 +49,8 @@ def test_the_articles_table_comes_out_as_it_went_in() -> None:
     best = {row.mode: [at for at, cell in enumerate(row.cells) if cell.best] for row in grid.blocks[0].rows}
     assert best == {"64b": [4], "imix": [2], "1514b": [0, 1, 2, 3, 4], "1flow": [2, 3, 4]}, "all that read the same"
     assert not last([make_row()]).best, "of a single figure"
+    unlike = [make_row("a", line_rate_bps=1e9), make_row("b", line_rate_bps=1e10)]
+    assert not any(cell.best for cell in build_grid(unlike, None, {}).blocks[0].rows[0].cells), "of unlike lines"
 
 
 def test_percentages_have_the_digits_that_an_eye_wants() -> None:

@@ -321,7 +321,8 @@ def _figures_of_night(rows: Sequence[RunRow], night: Night) -> dict[Cell, GridCe
 
 
 def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:
-    """Mark the largest figure of a row, and those that read the same; none in a row of a single figure."""
-    known = [cell.share for cell in cells if cell.share is not None]
-    best = percent_words(max(known)) if len(known) > 1 else None
+    """Mark the largest figure of a row, and those that read the same; none of a single figure or of unlike lines."""
+    known = [(cell.share, cell.row.line_rate_bps) for cell in cells if cell.share is not None and cell.row is not None]
+    is_alike = len(known) > 1 and len({line for _, line in known}) == 1
+    best = percent_words(max(known)[0]) if is_alike else None
     return tuple(replace(cell, best=cell.share is not None and percent_words(cell.share) == best) for cell in cells)
