@@ -144,7 +144,7 @@ def first_sentence(judgement: Judgement) -> str:
 
 
 def _count_words(events: Sequence[NightEvent], first: tuple[str, str]) -> str:
-    """``2 more regressions``, ``3 cells failed``. first: kind and outcome of the event told before them."""
+    """``2 more regressions``, ``3 cells failed``. first: kind and outcome of the event before them."""
     kind, outcome = events[0].kind, events[0].outcome
     more = "more " * ((kind, outcome) == first)
     if kind == FAILED:
