@@ -419,6 +419,22 @@ def test_case_5_slowly_growing_loss_that_skew_hides_costs_the_figure_its_lower_e
     assert one.low_pps <= limit_pps <= (one.high_pps or 0.0)
 
 
+@pytest.mark.parametrize("seed", range(scaled(40, 5)))
+@pytest.mark.parametrize("changes", [{"ramp_s": 60.0}, {"ramp_s": 600.0}, {"kind": "search"}])
+def test_case_5_a_share_lost_at_low_rates_only_is_no_path_that_loses(changes: dict[str, Any], seed: int) -> None:
+    """As of a NIC that sleeps between few frames: to take it for the path's puts the knee too high."""
+    rng = random.Random(seed)
+    capacity, share = rng.uniform(3e5, 1.1e6), rng.uniform(0.003, 0.05)
+    most = capacity * rng.uniform(0.2, 0.5)
+    analysis = judged(World(capacity, base_loss=lambda pps: share * (pps < most)), **changes)
+    (one,) = analysis.directions
+    if one.limit is Limit.DUT:
+        assert (one.low_pps or 0) <= 1.002 * capacity and capacity <= (one.high_pps or 0)
+    else:
+        assert one.limit is Limit.UNKNOWN and one.maximum_pps <= 1.002 * capacity
+    assert "lossy-path" not in codes(analysis)
+
+
 def test_case_5_one_direction_loses_and_the_other_is_sound() -> None:
     class Half(SimulatedGenerator):
         def _forward(self, direction: Direction, frames: int, most: float) -> int:
