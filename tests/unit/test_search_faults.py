@@ -47,6 +47,29 @@ def test_a_stall_at_any_moment_of_the_search_is_no_knee_and_is_told(length_s: fl
             assert stall.length_s == pytest.approx(length_s, abs=2.2) and "stall" in codes(result.analysis)
 
 
+@pytest.mark.parametrize("seed", range(scaled(60, 8)))
+def test_a_dut_that_restarts_has_no_limit_where_it_was_away(seed: int) -> None:
+    """All looks at the interval's upper end may be of that time: higher rates were never offered again."""
+    rng = random.Random(seed)
+    capacity, begin_s, length_s = rng.uniform(2e5, 1.1e6), rng.uniform(3, 20), rng.uniform(12, 40)
+    (one,) = searched(World(capacity, blips=((begin_s, begin_s + length_s),))).directions
+    if one.limit is Limit.DUT:
+        assert (one.low_pps or 0) <= 1.0011 * capacity and capacity <= 1.001 * (one.high_pps or 0)
+    else:
+        assert one.limit is Limit.UNKNOWN and one.maximum_pps <= 1.0011 * capacity
+
+
+@pytest.mark.parametrize("seed", range(scaled(40, 6)))
+def test_where_all_trials_near_the_figure_fail_the_interval_reaches_down_to_what_was_carried(seed: int) -> None:
+    """The DUT carries less for a second or so of every five, which looks may miss and trials do not."""
+    rng = random.Random(seed)
+    capacity, goal = rng.uniform(2e5, 1.1e6), rng.choice([0.001, 0.005])
+    floor, every_s, pause_s = rng.uniform(0.5, 0.9), rng.uniform(4.0, 4.9), rng.uniform(0.8, 1.4)
+    world = World(capacity, speed=lambda t_s: floor if t_s % every_s < pause_s else 1.0)
+    (one,) = searched(world, goals=(goal,), loss_threshold=goal).directions
+    assert one.at_least or (one.low_pps or 0) <= 1.04 * floor * capacity, [trial.passed for trial in one.trials]
+
+
 @pytest.mark.parametrize(
     ("share", "capacity"),
     [*((share, CAPACITY) for share in (0.0008, 0.0011, 0.002, 0.05)), *((share, 2.5e5) for share in (0.002, 0.05))],

@@ -17,7 +17,7 @@ from ..verdict.blame import blame_onset, limit_without_loss
 from ..verdict.evidence import AT_ONCE, MAX_RECHECKS, find_evidence, find_rechecks
 from ..verdict.knee import find_knee, slow_share
 from ..verdict.parts import DirectionResult, Limit, Verdict
-from .analysis import TRIALS_LOWER, analyse, next_trial
+from .analysis import FAR_LOWER, TRIALS_LOWER, analyse, next_trial
 from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 
 COARSE_STEP = 0.02
@@ -25,10 +25,6 @@ COARSE_STEP = 0.02
 LOWER_AT_NO_LOSS = 0.01
 """Share by which a second trial is lower with --loss 0, whose throughput is the rate confirmed. Without it, eight of
 eight ramps of a twin with noise of 0.3 % (netgate-vpp) state 3 % too little, with it two of four do."""
-
-FAR_LOWER = 0.5
-"""Share by which a last trial is lower. Without it, a DUT whose loss grows slowly with the rate has no lower end that
-anything bears out: at a goal of 0.1 % and 1 ms between the ports, 0 of 12 intervals hold the limit, with it 12."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..verdict.blame import blame, without_loss
 from ..verdict.evidence import STOOD, stalls_of, standing_windows
 from ..verdict.parts import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
-from .analysis import TRIALS_LOWER, next_trial
+from .analysis import FAR_LOWER, TRIALS_LOWER, next_trial
 from .base import LoadStep, Stage, Strategy
 from .looks import (
     LOST_IN_RAMP,
@@ -123,7 +123,7 @@ class Search(Strategy):
             return self.drain(history)
         # Frames of a lossy look that still wait in queues would make up for some that the trial loses.
         lower = self.width, 2 * self.width, max(3 * self.width, TRIALS_LOWER[-1])
-        return next_trial(self, history, lower, always=True)
+        return next_trial(self, history, (*lower, FAR_LOWER) if self.loss_threshold else lower, always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
@@ -161,7 +161,8 @@ class Search(Strategy):
             return without_loss(self, windows, goals, carried)
         ramp = [path.correct(w) for w in history.judged(direction)]
         since_s = min([bad[0].begin_s, *(w.begin_s for w in ramp if w.is_bad(max(loss, LOST_IN_RAMP)))])
-        limit, reasons = blame(self, self._deciding(looks, knees[0]))
+        deciding = self._deciding(looks, knees[0])
+        limit, reasons = blame(self, deciding)
         if limit is not Limit.DUT:
             bounds = tuple(goal.carried for goal in goals)
             return Verdict(limit, reasons, carried, None, None, carried, lossy_from, since_s, bounds)
@@ -170,6 +171,10 @@ class Search(Strategy):
             share, pps = sum(w.lost for w in least) / sum(w.sent for w in least), format_pps(MIN_OFFERED_PPS)
             reason = f"{format_share(share)} of the frames were lost even at {pps}, the lowest rate that is offered"
             return Verdict(Limit.UNKNOWN, (f"{reason}: look for what loses frames on the path",), 0.0)
+        blank = [w.sent_pps for w in deciding if w.blank]
+        if 2 * len(blank) > len(deciding):
+            pps = format_pps(min(blank))
+            return Verdict(Limit.UNKNOWN, (f"nothing came through at {pps}: the DUT had stopped forwarding",), carried)
         # The interval of a DUT that varies may end beyond every rate that was offered.
         ends, low, high = (first.low_pps, first.high_pps), knees[0].low, knees[0].high
         offered = low and low * target, high * target if high else lossy_from
