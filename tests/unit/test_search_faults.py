@@ -59,6 +59,18 @@ def test_a_dut_that_restarts_has_no_limit_where_it_was_away(seed: int) -> None:
         assert one.limit is Limit.UNKNOWN and one.maximum_pps <= 1.0011 * capacity
 
 
+@pytest.mark.parametrize("seed", range(scaled(20, 4)))
+def test_a_dut_that_forwards_nothing_beyond_its_limit_has_one(seed: int) -> None:
+    capacity = random.Random(seed).uniform(2e5, 1.1e6)
+
+    class Choked(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, _: float) -> int:
+            return frames if self.rates.get(direction.tx, 0) <= capacity * self._rng.gauss(1, 1e-3) else 0
+
+    (one,) = judged(World(capacity, seed=seed), Choked, kind="search").directions
+    assert one.limit is Limit.DUT and (one.low_pps or 0) * 0.997 <= capacity <= (one.high_pps or 0) * 1.003
+
+
 @pytest.mark.parametrize("seed", range(scaled(40, 6)))
 def test_where_all_trials_near_the_figure_fail_the_interval_reaches_down_to_what_was_carried(seed: int) -> None:
     """The DUT carries less for a second or so of every five, which looks may miss and trials do not."""

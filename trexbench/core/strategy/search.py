@@ -171,9 +171,8 @@ class Search(Strategy):
             share, pps = sum(w.lost for w in least) / sum(w.sent for w in least), format_pps(MIN_OFFERED_PPS)
             reason = f"{format_share(share)} of the frames were lost even at {pps}, the lowest rate that is offered"
             return Verdict(Limit.UNKNOWN, (f"{reason}: look for what loses frames on the path",), 0.0)
-        blank = [w.sent_pps for w in deciding if w.blank]
-        if 2 * len(blank) > len(deciding):
-            pps = format_pps(min(blank))
+        if 2 * sum(w.blank for w in deciding) > len(deciding) and _stopped_once([*ramp, *windows]):
+            pps = format_pps(min(w.sent_pps for w in deciding if w.blank))
             return Verdict(Limit.UNKNOWN, (f"nothing came through at {pps}: the DUT had stopped forwarding",), carried)
         # The interval of a DUT that varies may end beyond every rate that was offered.
         ends, low, high = (first.low_pps, first.high_pps), knees[0].low, knees[0].high
@@ -243,6 +242,13 @@ def searched(measured: RunWindows, direction: Direction) -> Searched:
     row = list(takewhile(lambda windows: any(w.lost > STOOD * w.sent for w in windows), late))
     stands = len(row) < PATIENCE and any(w.blank for windows in row for w in windows)
     return Searched(own, standing[direction], knees, len(together) < len(joined), stands)
+
+
+def _stopped_once(windows: Sequence[Window]) -> bool:
+    """Test whether nothing came through for one time only, as of a DUT that restarts, and not again at such a rate."""
+    blank = [window.blank for window in windows]
+    first, last = blank.index(True), len(blank) - blank[::-1].index(True)
+    return all(blank[first:last])
 
 
 def _goal(knee: GoalKnee, looks: Sequence[Look], target_pps: float) -> Goal:
