@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 from tools import document, fake_server, succeed, trexbench
+from verbs import run_in
+
+from trexbench.generator.trex import ports
 
 NONE = """\
 driver: none
@@ -36,6 +39,17 @@ def test_a_run_says_that_nothing_was_applied(tmp_path: Path, box: str) -> None:
     )
     assert "driver: none" in succeed(tmp_path, "results", "show").stdout
     succeed(tmp_path, "report", "--output", "page")
+
+
+def test_flow_control_at_the_testers_ports_is_a_warning(
+    tmp_path: Path, box: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PAUSE frames stop a sender: it sends less than asked, and no frame is lost."""
+    monkeypatch.setattr(ports, "has_flow_control", lambda status: status["owner"] != "")
+    with fake_server() as server:
+        run_in(tmp_path, "ramp", "--dut", box, "--mode", "var2-64b", "--no-picture", *server.where)
+    (warning,) = [one for one in document(tmp_path)["warnings"] if one["code"] == "flow-control"]
+    assert "on at the tester's ports 0, 1: PAUSE frames" in warning["text"]
 
 
 def test_the_dut_verbs_say_that_there_is_nothing(tmp_path: Path, box: str) -> None:

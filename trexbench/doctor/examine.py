@@ -21,7 +21,7 @@ from ..core.errors import BenchError, DutError
 from ..core.tcp.wan import Wan
 from ..core.units import format_bits, format_pps
 from ..generator.trex.connect import ServerFacts, describe
-from ..generator.trex.ports import SIMULATED, ethernet_of, lack_of_destination, nominal_bps, obstacles
+from ..generator.trex.ports import SIMULATED, ethernet_of, has_flow_control, lack_of_destination, nominal_bps, obstacles
 from ..lab import LabSpec, host, net, vm
 from ..lab.lab import status
 from ..lab.spec import place
@@ -131,7 +131,7 @@ def _judge_port(
     if speed and speed_bps and speed < speed_bps:
         found = f"{format_bits(speed)}, less than the {format_bits(speed_bps)} of the DUT's config"
         yield _check(f"{name} speed", State.DOUBTFUL, found, "correct speed: or use a faster port")
-    if int(status["attr"].get("fc", {}).get("mode", -1)) > 0:
+    if has_flow_control(status):
         found = "on: PAUSE frames hold a sender back where frames should be lost"
         yield _check(f"{name} flow control", State.DOUBTFUL, found, "start TRex without --no-flow-control-change")
     for what, found, remedy in obstacles(status):

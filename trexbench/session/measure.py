@@ -194,7 +194,7 @@ def _begin(request: Request, session: Session, profiles: Mapping[int, Profile], 
 
 
 def _doubts(request: Request, session: Session) -> list[RunWarning]:
-    """Warnings about lab and DUT as they were found, before anything was sent."""
+    """Warnings about lab, DUT and generator as they were found, before anything was sent."""
     attestation, lab = session.attestation, session.lab
     warnings = [RunWarning("lab", text) for text in lab.warnings] if lab else []
     if not attestation.attested and not request.sim:
@@ -202,6 +202,10 @@ def _doubts(request: Request, session: Session) -> list[RunWarning]:
         warnings.append(RunWarning("not-attested", text))
     ignored = dict.fromkeys((*(request.wished.ignored or ()), *(request.dut.plan.ignored or ())))
     warnings += [RunWarning("dut", text) for text in (*attestation.doubts, *ignored)]
+    if ports := session.generator.flow_controlled:
+        text = f"flow control is on at the tester's ports {', '.join(map(str, ports))}: PAUSE frames may hold a sender "
+        text += "back where the DUT would lose frames; start TRex without --no-flow-control-change"
+        warnings.append(RunWarning("flow-control", text))
     if session.line is not None:
         text = f"a WAN of {session.line}, by {made_by(session.line)}, is in the path: what it drops counts as lost"
         warnings.append(RunWarning("wan", text))

@@ -143,6 +143,11 @@ class TrexGenerator:
         described = self._described()
         return all("latency" in described[port].get("rx", {}).get("caps", ()) for port in self.ports)
 
+    @property
+    def flow_controlled(self) -> tuple[int, ...]:
+        """Ports with flow control."""
+        return tuple(port for port in self.ports if has_flow_control(self._port_status(port)))
+
     def speed_bps(self, port: int) -> float:
         """Nominal L1 speed of the port; 0 if it is unknown."""
         return nominal_bps(self._described()[port], self._port_status(port))
@@ -312,6 +317,11 @@ def ethernet_of(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def link_up(status: Mapping[str, Any]) -> bool:
     return bool(status["attr"].get("link", {}).get("up", True))
+
+
+def has_flow_control(status: Mapping[str, Any]) -> bool:
+    """True if PAUSE frames (IEEE 802.3x) may hold the port's sender back, or the DUT's; TRex switches that off."""
+    return int(status["attr"].get("fc", {}).get("mode", -1)) > 0
 
 
 def obstacles(status: Mapping[str, Any], force: bool = False) -> Iterator[tuple[str, str, str]]:
