@@ -145,7 +145,7 @@ def test_a_kill_leaves_no_machine_and_no_namespace(tmp_path: Path, command: Sequ
     ("machine", "words"),
     [
         ({"append": "init=/nonesuch rdinit=/nonesuch root=/dev/none"}, "panicked"),
-        ({"prompt": "'^never$'", "boot": "9s"}, "lab-vm-linux#"),
+        ({"prompt": "'^never$'", "boot": "40s"}, "lab-vm-linux#"),
         ({"memory": "64"}, "Booting from ROM"),
     ],
 )

@@ -344,6 +344,15 @@ def test_a_knee_below_the_first_window_follows_from_those_above(share: float) ->
     assert codes(analysis) == ["bad-from-start"]
 
 
+@pytest.mark.parametrize("capacity", by_day(2, [1.37e3, 1e4, 600.0, 3e3]))
+def test_a_dut_that_forwards_hardly_anything_is_no_path_that_loses(capacity: float) -> None:
+    """It loses more than 90 % at most rates of the ramp; what is left is far from a constant share."""
+    analysis = judged(World(capacity, noise=0.002), warmup_pps=capacity)
+    (one,) = analysis.directions
+    assert one.limit is Limit.DUT and (one.low_pps or 0) <= capacity <= (one.high_pps or 0)
+    assert "lossy-path" not in codes(analysis)
+
+
 @pytest.mark.parametrize("capacity", [1.6e5, 2.2e5])
 @pytest.mark.parametrize("share", [0.0012, 0.0016, 0.003])
 def test_case_5_few_windows_show_a_path_that_loses(share: float, capacity: float) -> None:
@@ -455,6 +464,11 @@ def test_case_5_frames_on_their_way_are_no_loss_of_the_path(latency_s: float, sh
     assert is_the_knee(analysis.directions[0]) and codes(analysis) == ["lossy-path"] * (share > 0)
 
 
+@pytest.mark.parametrize("latency_s", by_day(2, [0.03495, 0.3375, 0.0071, 0.0123]))
+def test_part_of_a_frame_on_its_way_is_no_lost_frame(latency_s: float) -> None:
+    assert is_the_knee(judged(World(CAPACITY, latency_s=latency_s), loss_threshold=0.0).directions[0])
+
+
 @pytest.mark.parametrize(
     ("seed", "number", "expected"),
     by_day(
@@ -499,6 +513,25 @@ def test_case_7_frames_that_come_twice_count_once(share: float) -> None:
     assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps, rel=0.15)
     assert codes(analysis)[0] == "duplicates" and "foreign-frames" not in codes(analysis)
     assert f"{format_share(share)} more frames came back than were sent at every rate" in analysis.warnings[0].text
+
+
+@pytest.mark.parametrize("changes", [{}, {"kind": "search"}])
+def test_case_7_a_knee_below_the_next_window_is_no_smaller_share_of_frames_that_come_twice(
+    changes: dict[str, Any],
+) -> None:
+    """The window at the knee lacks a few percent, and so the share of all windows together would be too small."""
+    analysis = judged(World(335_380.0, duplicated=0.5), **changes)
+    assert is_the_knee(analysis.directions[0], 335_380.0) and codes(analysis) == ["duplicates"]
+
+
+@pytest.mark.parametrize("foreign_pps", [3e3, 2e4])
+def test_case_7_a_stranger_that_comes_after_the_ramp_of_a_search_shows_in_its_trials(foreign_pps: float) -> None:
+    class Late(SimulatedGenerator):
+        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+            self.world = replace(self.world, foreign_pps=foreign_pps * (self.clock.now_s > 12))
+            super()._deliver(direction, forwarded, seconds)
+
+    assert "foreign-frames" in codes(judged(World(7.4e5), Late, kind="search"))
 
 
 def test_case_7_a_stranger_sends_at_a_rate_of_its_own() -> None:

@@ -122,7 +122,7 @@ def _agreed_share(rows: Sequence[_Row], fewest: float) -> float | None:
         return None
     if not low.is_like(high.share):  # the share grows with the rate; rows of few frames are alike by chance
         return None
-    return whole.share
+    return median_low(row.share for row in agreeing)  # of all frames it would be less where the last row is past a knee
 
 
 class _Row(NamedTuple):
@@ -154,7 +154,8 @@ def _row_of(windows: Sequence[Window]) -> _Row:
 def alike(share: float, frames: float = inf) -> float:
     """The distance within which another share, of this number of frames, counts as equal to this one."""
     size = abs(share)
-    return AGREE * min(size, abs(1 - size)) + SIGMAS * sqrt(size / frames)
+    spread = min(size, abs(1 - size))  # nearly all frames lost: those that come through must agree
+    return AGREE * spread + SIGMAS * sqrt((spread if share > 0 else size) / frames)
 
 
 def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
