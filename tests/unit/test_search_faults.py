@@ -82,6 +82,32 @@ def test_where_all_trials_near_the_figure_fail_the_interval_reaches_down_to_what
     assert one.at_least or (one.low_pps or 0) <= 1.04 * floor * capacity, [trial.passed for trial in one.trials]
 
 
+@pytest.mark.parametrize("seed", range(scaled(40, 6)))
+@pytest.mark.parametrize("kind", ["policer", "overload", "noise"])
+def test_a_rate_that_only_the_ramp_carried_is_a_warning_and_noise_is_none(kind: str, seed: int) -> None:
+    """A policer's bucket lasts for two steps of the ramp; a DUT that carries less once it was overloaded has one."""
+    rng = random.Random(seed)
+    capacity, less, bucket_s = rng.uniform(4e5, 1.1e6), rng.uniform(0.7, 0.85), rng.uniform(0.3, 0.5)
+
+    class Changing(SimulatedGenerator):
+        tokens, overloaded, then_s = bucket_s * capacity, False, 0.0
+
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            if kind == "policer":
+                since_s, self.then_s = self.clock.now_s - self.then_s, self.clock.now_s
+                self.tokens = min(bucket_s * capacity, self.tokens + less * capacity * since_s)
+                most = self.tokens
+            self.overloaded = bool(frames) and (self.overloaded or frames > most)
+            passed = super()._forward(direction, frames, most * (less if kind == "overload" and self.overloaded else 1))
+            self.tokens -= passed
+            return passed
+
+    noise = rng.uniform(0, 0.03) if kind == "noise" else 0.0
+    analysis = judged(World(capacity, noise=noise, seed=seed), Changing, kind="search", bracket_s=10.0, warmup_s=2.0)
+    (one,) = analysis.directions
+    assert ("carried-more" in codes(analysis)) is (kind != "noise"), one
+
+
 @pytest.mark.parametrize(
     ("share", "capacity"),
     [*((share, CAPACITY) for share in (0.0008, 0.0011, 0.002, 0.05)), *((share, 2.5e5) for share in (0.002, 0.05))],

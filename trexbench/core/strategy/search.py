@@ -36,6 +36,9 @@ from .looks import (
 MOST_LOOKS = 36
 """Looks at directions together after which a search ends, however wide its intervals still are. A goal takes a third of
 them on a steady DUT (benchmarks/search.py)."""
+MORE = 1.02
+"""A DUT that carried this many times the interval's upper end in the ramp is not as it was then: noise of up to 3 %
+makes 1.011 of it at most (test_search_faults.py)."""
 
 
 @dataclass(frozen=True)
@@ -180,16 +183,21 @@ class Search(Strategy):
         return Verdict(limit, reasons, first.maximum_pps, *ends, *offered, since_s, goals)
 
     def warnings(self, history: RunWindows, results: Sequence[DirectionResult]) -> Iterator[RunWarning]:
-        """Report intervals that are wider than asked for when all looks are used up."""
+        """Report intervals that are wider than asked for when all looks are used up, or below the ramp's rates."""
         looked = max((sample.trial for sample in history.samples if sample.phase is Phase.SEARCH), default=0)
-        if looked < self._most_looks(history):
-            return
-        for direction in self.directions:
+        for direction in self.directions if looked >= self._most_looks(history) else ():
             knees = searched(history, direction).group.knees
             if losses := " and ".join(f"{100 * knee.goal:g} %" for knee in knees if knee.next_share is not None):
                 text = f"{direction}: {looked} looks did not find the rate at a loss of {losses} to "
                 text += f"{100 * self.width:g} %: it varies by more than that; take a wider --width"
                 yield RunWarning(NOT_FINISHED, text)
+        for result in results:
+            ramp = map(find_path(history, result.direction).correct, history.judged(result.direction))
+            most_pps = max((w.sent_pps for w in ramp if not w.is_bad(self.goals[0])), default=0.0)
+            if result.limit is Limit.DUT and result.high_pps and most_pps > MORE * result.high_pps:
+                text = f"{result.direction}: {format_pps(most_pps)} were carried in the ramp, at no more loss: the DUT "
+                text += "slows down, polices the traffic, or carries less once it is overloaded"
+                yield RunWarning("carried-more", text)
 
     def _deciding(self, looks: Sequence[Look], knee: GoalKnee) -> list[Window]:
         """The windows at the interval's upper end in which frames were lost, or not sent."""
