@@ -13,7 +13,7 @@ from ...core.history.night import CellRecord, CellState, Night
 from ...core.history.rows import COST, Metric, RunRow, cells_of
 from ...core.strategy.kinds import suffix_of
 from ...core.strategy.saturate import Saturate
-from ...core.units import format_pps, format_scaled, nominal
+from ...core.units import format_pps, format_scaled, nominal, round_down
 from ..groups import step_words, too_few
 from ..words import NONE, format_count, format_figure, format_limit, format_whole, status_words
 from .columns import Column, column_of, order_columns
@@ -61,7 +61,9 @@ class GridCell:
     @property
     def percent(self) -> str:
         """The figure in percent of the line rate, or the rate itself where the line rate is unknown."""
-        return self.rate if self.share is None else f"{'>= ' if self.at_least else ''}{percent_words(self.share)} %"
+        return (
+            self.rate if self.share is None else f"{'>= ' * self.at_least}{percent_words(self.share, self.at_least)} %"
+        )
 
     @property
     def rate(self) -> str:
@@ -125,12 +127,11 @@ def _apart(row: RunRow, end: str = "", digits: int = 4) -> str:
     return f"+- {format_scaled(uncertainty * row.metric.scale, row.metric.unit, digits)}{end}" if uncertainty else ""
 
 
-def percent_words(share: float) -> str:
-    """``97``, ``4.4``, ``0.02``."""
+def percent_words(share: float, bound: bool = False) -> str:
+    """``97``, ``4.4``, ``0.02``. bound: a lower bound, which is not rounded up: ``99.6``."""
     percent = 100 * share
-    if percent >= 9.95:
-        return f"{percent:.0f}"
-    return f"{percent:.1f}" if percent >= 0.95 or not percent else f"{percent:.2f}"
+    places = 0 if percent >= 9.95 else 1 if percent >= 0.95 or not percent else 2
+    return f"{round_down(percent, places or 1):g}" if bound else f"{percent:.{places}f}"
 
 
 @dataclass(frozen=True)
@@ -321,8 +322,17 @@ def _figures_of_night(rows: Sequence[RunRow], night: Night) -> dict[Cell, GridCe
 
 
 def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:
-    """Mark the largest figure of a row, and those that read the same; none of a single figure or of unlike lines."""
+    """Mark the largest figure of a row, and those that read the same.
+
+    None is marked of a single figure or of unlike lines, nor where a smaller one is a lower bound, which may be better.
+    """
     known = [(cell.share, cell.row.line_rate_bps) for cell in cells if cell.share is not None and cell.row is not None]
     is_alike = len(known) > 1 and len({line for _, line in known}) == 1
     best = percent_words(max(known)[0]) if is_alike else None
-    return tuple(replace(cell, best=cell.share is not None and percent_words(cell.share) == best) for cell in cells)
+
+    def reads_best(cell: GridCell) -> bool:
+        return cell.share is not None and percent_words(cell.share) == best
+
+    if any(cell.at_least and not reads_best(cell) for cell in cells):
+        return tuple(cells)
+    return tuple(replace(cell, best=reads_best(cell)) for cell in cells)

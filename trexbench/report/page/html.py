@@ -44,6 +44,8 @@ MOST_FAILURES = 60
 """Nights without a figure whose reasons are listed, for each cell."""
 MOST_CARDS = 9
 """Events that are not folded away."""
+WAYS = (False, "uni", "unidirectional"), (True, "bidir", "bidirectional")
+"""Directions to choose from: whether they are two, name and words."""
 Blocks = Sequence[tuple[str, Sequence[SheetRow]]]
 """A table's blocks and their rows."""
 
@@ -66,6 +68,7 @@ def render(report: Report, library: str, version: str = "") -> str:
         "parts": parts,
         "choice": default_choice(report),
         "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"] if "tcp" not in cell)),
+        "ways": [way for way in WAYS if any(cell["bidir"] is way[0] for cell in data["cells"] if "tcp" not in cell)],
         "tcp_choice": default_tcp_mode(report),
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
