@@ -11,6 +11,7 @@ from ...core.history.cell import EFFICIENCY, TCP_KIND, Cell
 from ...core.history.levels import NEEDED_NIGHTS, Delta, Usual, find_delta
 from ...core.history.night import CellRecord, CellState, Night
 from ...core.history.rows import COST, Metric, RunRow, cells_of
+from ...core.history.testers import FigureRatio, histories_of
 from ...core.strategy.kinds import suffix_of
 from ...core.strategy.saturate import Saturate
 from ...core.units import format_pps, format_scaled, nominal, round_down
@@ -144,6 +145,11 @@ class GridRow:
     of: tuple[Cell, ...]
     """Cell of each figure."""
 
+    @property
+    def planned(self) -> list[Cell]:
+        """Cells that were measured, or should have been."""
+        return [cell for cell, figure in zip(self.of, self.cells, strict=True) if figure != NOT_RUN]
+
 
 @dataclass(frozen=True)
 class Block:
@@ -200,9 +206,15 @@ class Grid:
 
 
 def build_grid(
-    rows: Sequence[RunRow], night: Night | None, usual: Mapping[tuple[Cell, str], Usual] | None = None
+    rows: Sequence[RunRow],
+    night: Night | None,
+    usual: Mapping[tuple[Cell, str], Usual] | None = None,
+    ratios: Sequence[FigureRatio] = (),
 ) -> Grid:
-    """Build the table of a night, or of every cell's latest run. rows: oldest first; usual: last stable levels."""
+    """Build the table of a night, or of every cell's latest run.
+
+    rows: oldest first; usual: last stable levels; ratios: differences between testers.
+    """
     rates = [row for row in rows if row.cell.held_pps is None]
     if night is None:
         title, shown = LATEST, list({row.cell: row for row in rates}.values())
@@ -211,17 +223,21 @@ def build_grid(
         paths = {record.path for record in night.cells}
         title, shown = f"{night.suite}, night of {night.night}", [row for row in rates if row.path in paths]
         figures = _figures_of_night(shown, night)
-    figures = _with_changes(figures, rows, usual or {})
+    figures = _with_changes(figures, rows, usual or {}, ratios)
     limits = sorted({row.loss_threshold for row in shown if row.loss_threshold is not None})
     loss_limit, kinds = " or ".join(map(format_limit, limits)) or "the limit", {cell.kind for cell in figures}
     has = kinds != {TCP_KIND}, TCP_KIND in kinds, Saturate.kind in kinds
     return _changed_first(Grid(title, *_blocks(figures), loss_limit, *has))
 
 
-def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual] | None = None) -> Grid:
+def build_cost_grid(
+    rows: Sequence[RunRow],
+    usual: Mapping[tuple[Cell, str], Usual] | None = None,
+    ratios: Sequence[FigureRatio] = (),
+) -> Grid:
     """Build the table of cycles per packet at given rates, which are in rows, from each cell's latest run."""
     latest = {row.cell: row for row in rows if row.cell.held_pps is not None}
-    figures = _with_changes({row.cell: figure_of(row) for row in latest.values()}, rows, usual or {})
+    figures = _with_changes({row.cell: figure_of(row) for row in latest.values()}, rows, usual or {}, ratios)
     return _changed_first(Grid(LATEST, *_blocks(figures)))
 
 
@@ -264,13 +280,19 @@ def _block_name(kind: str, bidir: bool) -> str:
 
 
 def _with_changes(
-    figures: Mapping[Cell, GridCell], rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual]
+    figures: Mapping[Cell, GridCell],
+    rows: Sequence[RunRow],
+    usual: Mapping[tuple[Cell, str], Usual],
+    ratios: Sequence[FigureRatio],
 ) -> dict[Cell, GridCell]:
     histories, changed = cells_of(rows), dict(figures)
     for cell, figure in figures.items():
         if (row := figure.row) is not None:
-            history, metrics = histories.get(cell, ()), (row.metric, COST)
-            delta, cost = (find_delta(row, history, metric, usual.get((cell, metric.name))) for metric in metrics)
+            history: Sequence[RunRow] = histories.get(cell, ())
+            if row.night and history:  # as the last one's tester would have measured it
+                history = histories_of(history, ratios)[0].rows
+            own = next((one for one in history if one.path == row.path), row)
+            delta, cost = (find_delta(own, history, one, usual.get((cell, one.name))) for one in (row.metric, COST))
             dearer = figure.at_least and cost is not None and cost.beyond
             changed[cell] = replace(figure, delta=delta, cost=cost if dearer else None)
     return changed
