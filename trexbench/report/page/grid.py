@@ -173,6 +173,10 @@ class Grid:
     has_saturate: bool = False
 
     @property
+    def has_bidir(self) -> bool:
+        return any(cell.bidir for block in self.blocks for row in block.rows for cell in row.of)
+
+    @property
     def _cells(self) -> list[GridCell]:
         return [cell for block in self.blocks for row in block.rows for cell in row.cells]
 
