@@ -23,6 +23,7 @@ from ..clean import clean
 from ..palette import DARK, LIGHT, MARKERS
 from ..plots import PlotFigure
 from ..sheet import SheetRow
+from ..words import COUNTED
 from .cards import cards_of
 from .columns import column_of, find_looks
 from .overlay import REASONS
@@ -81,6 +82,7 @@ def render(report: Report, library: str, version: str = "") -> str:
         "older": [(key, words) for key, words in REASONS.items() if key in drawn],
         "uni_directions": {curve.direction for curve in report.curves if not curve.cell.bidir},
         "nights": data["nights"],
+        "counted": COUNTED,
         "rates": "rates" in data["figures"],
         "metrics": [metric.name for metric in report.metrics],
         "split": _split,
