@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from report_cases import make_row, make_run, unpacked
-from report_nights import store_slower_nights, store_three_nights
+from report_cases import Elements, make_row, make_run, unpacked
+from report_nights import CELLS, store_night, store_slower_nights, store_three_nights
 from verbs import run
 
 from trexbench.review.report import load_older
@@ -39,6 +39,15 @@ def test_the_page_is_one_file_of_bearable_size(results: Path, tmp_path: Path) ->
     assert "nightly, night of 2026-11-20" in text and "linux did not answer" in text
     assert "999999-x-uni.json" in text and "Bidirectional" in text
     assert [one.name for one in page.parent.iterdir()] == ["report.html"]
+
+
+def test_several_suites_are_on_one_page_with_the_table_of_the_last(tmp_path: Path) -> None:
+    for day, (suite, cell) in enumerate(zip(("first", "second"), CELLS[::4], strict=True), 19):
+        store_night(tmp_path / "results", f"2026-11-{day}", [cell], suite=suite)
+    assert run("report", "--results", tmp_path / "results", "-o", tmp_path / "report.html").code == 0
+    words = Elements((tmp_path / "report.html").read_text()).words
+    assert "first, second \u00b7 2026-11-20 \u00b7 2 cells, 2 nights" in words and "Details of 2 runs" in words
+    assert "Not in this table: first (1 cell);" in words
 
 
 def test_another_night_can_be_the_tables(results: Path, tmp_path: Path) -> None:

@@ -19,18 +19,24 @@ CELLS = [
 
 
 def store_night(
-    results: Path, at: str, cells: list[Cell], lost: Cell | None = None, capacity_pps: float = 660e3, **facts: Any
+    results: Path,
+    at: str,
+    cells: list[Cell],
+    lost: Cell | None = None,
+    capacity_pps: float = 660e3,
+    suite: str = "nightly",
+    **facts: Any,
 ) -> None:
     records = []
     for cell in cells:
-        labels = {"mode": cell.mode, "rx_queues": None, "suite": "nightly", "night": at}
+        labels = {"mode": cell.mode, "rx_queues": None, "suite": suite, "night": at}
         timed_s = 3.0 if cell.dut == "vpp" else 0.0
         started = f"{at}T02:00:00Z"
         run = make_run(cell, command=labels, started=started, ramp_s=15.0, capacity_pps=capacity_pps, latency_s=timed_s)
         run = replace(run, dut={**run.dut, **facts})
         row = row_of(run, str(RunWriter(results, print).end(run).relative_to(results)))
         records.append(make_record(row, f"{cell.dut} did not answer" if cell == lost else None))
-    night = make_night(*records, at=at)
+    night = make_night(*records, at=at, suite=suite)
     NightWriter.begin(results, replace(night, finished=night.started))
 
 

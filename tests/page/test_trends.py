@@ -158,6 +158,9 @@ def test_a_night_is_named_with_its_figure_and_its_change(show: Any) -> None:
     rects = f"{PLOT}.layout.shapes.filter(function (one) {{ return one.type === 'rect'; }})"
     bands = page.evaluate(f"{rects}.map(function (one) {{ return [one.x0, one.x1, one.y0, one.y1]; }})")
     assert len(bands) == 4 and ["2026-11-09", "2026-11-17", pytest.approx(-1), pytest.approx(1)] in bands
+    page.click("input[name=column]")
+    heads = page.evaluate(f"{PLOT}.layout.annotations.map(function (one) {{ return one.text; }})")
+    assert "\u25bc -12.0 % vpp" in heads, "whose it is, where two share a panel"
 
 
 def test_a_night_leads_to_its_documents(show: Any) -> None:

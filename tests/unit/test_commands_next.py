@@ -35,6 +35,7 @@ COMMANDS = {
     run_again("nightly", "my results", replace(CELL, simulated=True, mode="a[1]*")): "trexbench suite run nightly "
     "--only 'netgate-vpp a[[]1][*] bidir 2q' --sim --results 'my results'",
     run_again("nightly", "here"): "trexbench suite run nightly --results here",
+    run_again("nightly", "results", by_fleet=True): "trexbench suite run nightly --fleet fleet.yaml",
     **dict(
         zip(
             acknowledge(GROUPS[0], "my results"),

@@ -25,6 +25,7 @@ from trexbench.core.history.rows import RunRow, row_of
 from trexbench.core.load.plan import Direction
 from trexbench.core.result import ANALYSIS_VERSION, RunResult, Status
 from trexbench.report.compare import runs_compared, sets_compared
+from trexbench.report.words import COUNTED
 from trexbench.results.document import encode
 from trexbench.review.comparison import compare
 
@@ -175,9 +176,15 @@ def test_cells_are_matched_and_those_of_one_set_named() -> None:
     assert [cell.mode for cell in found.only_first] == ["a", "b"] and [cell.mode for cell in found.only_second] == ["c"]
 
 
+NODES = ("vpp", {"ip4-lookup": 400.0}), ("linux", {})
+
+
 def test_two_duts_stand_side_by_side_where_each_set_is_of_one() -> None:
     (pair,) = compare_sets([row(dut="a", facts="1")], [row(dut="b", facts="2")]).pairs
     assert not pair.unlike
+    costs = [changed(row(dut=dut, aim="cycles_per_packet", nodes=of), cycles_per_packet=400.0) for dut, of in NODES]
+    texts = [sets_compared("a", "b", compare_sets(costs[:1], [other])).text() for other in costs]
+    assert [COUNTED in text.replace("\n", " ") for text in texts] == [False, True], "VPP beside a kernel"
     several = compare_sets([row(dut="a"), row(dut="b")], [row(dut="b"), row(dut="c")])
     assert [pair.cell.dut for pair in several.pairs] == ["b"] and several.only_second[0].dut == "c"
 

@@ -249,8 +249,11 @@ def test_a_cell_left_out_for_long_is_not_judged() -> None:
 @pytest.mark.parametrize(("back", "words"), [(0, "its history starts again"), (1, "its former history goes on")])
 def test_a_changed_condition_is_reported_with_the_history_that_counts(back: int, words: str) -> None:
     slow = [make_row(20 + at, 3e6, line_rate_bps=5e9) for at in range(2)]
-    (remark,) = judge_rows([*make_rows(noisy(20)), *slow, *(make_row(22 + at) for at in range(back))]).remarks
+    rows = [*make_rows(noisy(20)), *slow, *(make_row(22 + at) for at in range(back))]
+    (remark,) = judge_rows(rows).remarks
     assert remark.endswith(f"Gbit/s since {date(20 + 2 * back)}; {words}")
+    (alike,) = judge_rows([*rows, *(replace(row, cell=OTHER) for row in rows)]).remarks
+    assert alike == remark.replace(str(VPP), "netgate-vpp (2 cells)")
 
 
 OTHER = replace(VPP, mode="imix")

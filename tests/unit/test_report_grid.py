@@ -50,7 +50,9 @@ def test_the_articles_table_comes_out_as_it_went_in() -> None:
     assert best == {"64b": [4], "imix": [2], "1514b": [0, 1, 2, 3, 4], "1flow": [2, 3, 4]}, "all that read the same"
     assert not last([make_row()]).best, "of a single figure"
     unlike = [make_row("a", line_rate_bps=1e9), make_row("b", line_rate_bps=1e10)]
-    assert not any(cell.best for cell in build_grid(unlike, None, {}).blocks[0].rows[0].cells), "of unlike lines"
+    bounds = [make_row("a", line_share=0.96, at_least=True), make_row("b", line_share=0.97, at_least=True)]
+    for rows, why in ((unlike, "of unlike lines"), (bounds, "a bound below the largest may be better")):
+        assert not any(cell.best for cell in build_grid(rows, None, {}).blocks[0].rows[0].cells), why
 
 
 def test_percentages_have_the_digits_that_an_eye_wants() -> None:
@@ -80,6 +82,8 @@ def test_runs_of_one_mode_name_with_other_traffic_share_no_row() -> None:
 def test_a_bound_is_said_to_be_one() -> None:
     cell = last([make_row(at_least=True, line_share=0.97, total_pps=1.4e7)])
     assert (cell.percent, cell.rate) == (">= 97 %", ">= 14.00 Mpps") and "at least" in cell.about
+    bounds = [last([make_row(at_least=True, line_share=share)]).percent for share in (0.996, 0.0096, 0.00096)]
+    assert bounds == [">= 99.6 %", ">= 0.9 %", ">= 0.09 %"], "none is rounded up"
 
 
 def test_without_a_night_the_latest_run_of_a_cell_counts() -> None:

@@ -113,8 +113,10 @@ def test_everything_is_on_the_page_and_in_markdown() -> None:
 
 
 def test_a_cell_without_a_run_since_its_change_is_measured_as_its_suite_does() -> None:
-    card = cards_of(make_report(rows=[make_row("vpp", "64b", "2026-11-18", suite="nightly")]))[0]
-    assert ("measure this cell again", "trexbench suite run nightly --only 'vpp 64b uni'") in card.steps
+    for tester, fleet in (("", ""), ("t1", " --fleet fleet.yaml")):
+        rows = [make_row("vpp", "64b", "2026-11-18", suite="nightly", tester=tester)]
+        command = f"trexbench suite run nightly --only 'vpp 64b uni'{fleet}"
+        assert ("measure this cell again", command) in cards_of(make_report(rows=rows))[0].steps
 
 
 def test_changes_are_told_by_group_with_the_rate_ahead_and_figures_folded() -> None:

@@ -104,14 +104,18 @@ def test_a_page_of_tcp_alone_says_nothing_of_packets() -> None:
 
 def test_a_page_without_tcp_says_nothing_of_it_and_both_kinds_stand_on_one() -> None:
     row = make_row()
-    packets, both = Report([row], runs={row.cell: make_run(row.cell)}), make_tcp_report(make_tcp_result(BUSY))
+    packets = Report([row], runs={row.cell: make_run(row.cell)})
+    both = make_tcp_report(make_tcp_result(BUSY, started="2026-11-19T02:00:00Z"))
     page = Elements(packets)
     assert "TCP" not in page.words + to_markdown(packets) and "tcp-mode" not in page.ids
-    page = Elements(replace(both, rows=[row, *both.rows], runs=packets.runs))
+    page = Elements(replace(both, rows=[row, *both.rows], runs=packets.runs, table=make_night(make_record(row))))
     assert [cell.get("tcp") for cell in page.data["cells"]] == [None, "forward IPv4", "reverse IPv4"]
     titles = [one["title"] for one in page.data["figures"]["trends"]]
     assert titles[:2] == ["maximum rate", "TCP rate"], "the rates come first"
     assert {"plot-tcp", "plot-ramps", "mode", "tcp-mode"} <= page.ids
+    for words in ("Not in this table: runs by hand (2 cells)", " lab-linux forward IPv4, 2026-11-19 "):
+        assert words in page.words, words
+    assert "Direction all unidirectional Rates in" in page.words, "none is of two directions"
 
 
 def test_a_rate_through_no_line_stands_in_the_first_table() -> None:

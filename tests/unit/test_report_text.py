@@ -66,7 +66,8 @@ def test_the_answer_of_one_direction_has_its_interval() -> None:
 
 def test_a_sum_counts_both_ways_and_a_direction_one() -> None:
     result = make_result(make_plan(bidir=True, target=1.0, confirm_s=0.0), simulated=False)
-    assert "200.0 % of 1 Gbit/s line rate (2 directions, up to 200 %)" in headline(result)
+    share = ">= 2.000 Gbit/s L1, >= 200.0 % of 1 Gbit/s line rate (2 directions, up to 200 %)"
+    assert share in headline(result), "all that follows from a bound is one"
     assert row(result, "Of line rate") == (">= 100.0 %", ">= 100.0 %")
     assert row(result, "On the wire (L1)") == (">= 1.000 Gbit/s", ">= 1.000 Gbit/s")
 

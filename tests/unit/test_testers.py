@@ -18,6 +18,7 @@ from trexbench.core.history.finding import Kind
 from trexbench.core.history.regression import Judgement, judge_rows
 from trexbench.core.history.rows import Figure, RunRow, row_of
 from trexbench.core.history.testers import FigureRatio, find_ratios, histories_of
+from trexbench.report.page.grid import build_grid
 from trexbench.results.nights import keep_ratios, load_ratios, ratios_file
 from trexbench.results.store import RunWriter
 from trexbench.review.judge import judge
@@ -72,6 +73,8 @@ def test_a_calibration_joins_them() -> None:
     assert judged(history(), ratio()).findings == () and judged(history(), ratio()).remarks == ()
     backwards = ratio(1 / LOW, tester="t1", reference="t2")
     assert judged(history(), backwards).findings == ()
+    delta = build_grid(history(), None, ratios=[ratio()]).blocks[0].rows[0].cells[0].delta
+    assert delta is not None and delta.measured == NIGHTS and not delta.beyond
 
 
 def test_a_slower_dut_is_found_by_the_other_tester_too() -> None:

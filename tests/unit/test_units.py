@@ -147,6 +147,8 @@ def test_units_of_rate_agree_about_the_same_load(unit: str, percent: float, fram
         (format_share(0.00021), "0.021 %"),
         (format_share(0.05), "5.00 %"),
         (format_share(-4e-12), "0.000 %"),
+        (format_share(0.9996, bound=True), ">= 99.9 %"),
+        (format_share(0.99998, bound=True), ">= 100.0 %"),
         (format_share(-4e-6), "-0.0004 %"),
         (format_share(3e-9), "0.0000003 %"),
         (format_share(-0.0123), "-1.23 %"),

@@ -103,7 +103,7 @@ def _duts() -> list[str]:
 
 def _run_words(path: Path, run: RunGlance | None) -> str:
     """Describe the run: its DUT and mode, its figures, and its age."""
-    what = f"{path.parent.name} {path.stem.partition('-')[2]}"
+    what = (run.what if run is not None else "") or f"{path.parent.name} {path.stem.partition('-')[2]}"
     if run is None:
         return f"{what}: {path} cannot be read"
     good = [(column, figure) for column, figure in run.figures if figure.value]

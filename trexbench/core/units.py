@@ -167,12 +167,20 @@ def format_time(seconds: float) -> str:
     return f"{_significant(seconds * scale, 3)} {unit}"
 
 
-def format_share(fraction: float) -> str:
-    """Format a fraction as a percentage, a small one with more decimals: ``33.7 %``, ``0.021 %``, ``0.00002 %``."""
+def format_share(fraction: float, bound: bool = False) -> str:
+    """Format a fraction as a percentage, a small one with more decimals: ``33.7 %``, ``0.021 %``, ``0.00002 %``.
+
+    bound: a lower bound, which is marked and not rounded up: ``>= 99.9 %``.
+    """
     percent = round(fraction * 100, 9) + 0.0  # never -0.000
     size = abs(percent)
     places = 1 if size >= 10 else 2 if size >= 1 else max(3, -floor(log10(size or 1)))
-    return f"{percent:.{places}f} %"
+    return f">= {round_down(percent, places):.{places}f} %" if bound else f"{percent:.{places}f} %"
+
+
+def round_down(value: float, places: int) -> float:
+    """Round to so many decimals, up by no more than rates of four digits are: 99.996 is 100."""
+    return floor(value * (1 + 1e-4) * 10.0**places) / 10.0**places
 
 
 def format_duration(seconds: float) -> str:

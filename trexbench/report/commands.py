@@ -10,6 +10,8 @@ from ..core.history.causes import FindingGroup
 from ..core.history.cell import Cell
 from ..core.history.rows import RunRow
 
+FLEET = "fleet.yaml"
+"""The usual name of the file that describes a fleet, which results do not tell."""
 REASON = "WHY"
 """Placeholder of the reason for a change, which only the user knows."""
 
@@ -38,10 +40,10 @@ def doctor(cell: Cell) -> str:
     return _line("doctor", "--dut", cell.dut)
 
 
-def run_again(suite: str, results: str, cell: Cell | None = None) -> str:
-    """Run the suite again, or only this cell of it."""
+def run_again(suite: str, results: str, cell: Cell | None = None, by_fleet: bool = False) -> str:
+    """Run the suite again, or only this cell of it. by_fleet: a fleet's testers measured it."""
     only = ["--only", escape(str(cell.unmarked)), *["--sim"] * cell.simulated] if cell is not None else []
-    return _line("suite", "run", suite, *only, *_results(results))
+    return _line("suite", "run", suite, *only, *["--fleet", FLEET] * by_fleet, *_results(results))
 
 
 def _results(results: str) -> Sequence[str]:

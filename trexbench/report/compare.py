@@ -13,7 +13,7 @@ from ..core.units import format_share
 from .clean import clean
 from .room import wrapped
 from .sheet import Item, Sheet, figure, format_sheet, make_sheet, with_columns
-from .words import format_limit, format_whole, name_of
+from .words import COUNTED, format_limit, format_whole, name_of
 
 WORDS = {Comparison.SAME: "the same within the noise", Comparison.UNKNOWN: "unknown: the DUT was not the limit"}
 """Words for verdicts whose value is not enough."""
@@ -63,6 +63,8 @@ def runs_compared(first: RunResult, second: RunResult, unlike: Sequence[str]) ->
     ]
     others = "compared are the rates with loss <= {}; `trexbench results show` has those of other losses"
     remarks = [others.format(format_limit(loss)) for loss in dict.fromkeys(searched)]
+    held = [run.held_cost for run in (first, second) if run.held_pps is not None]
+    remarks += [COUNTED] * (len({cost.source for cost in held if cost is not None}) > 1)
     directions = [{"direction": way} | _figures(difference) for way, difference in differences]
     return ComparisonForms(
         names,
@@ -97,6 +99,8 @@ def sets_compared(first: str, second: str, compared: SetComparison) -> Compariso
         for pair, mark in zip(compared.pairs, marks, strict=True)
         for reason in pair.unlike
     ]
+    held = [pair for pair in compared.pairs if not pair.metric.bounded]
+    remarks += [COUNTED] * any(bool(pair.first[0].nodes) != bool(pair.second[0].nodes) for pair in held)
     remarks += [f"only in the {which}: {clean(cell)}" for cell, which in alone]
     left_out = (f"{'no figure' if row.complete else row.status}: {row.path}" for row in compared.left_out)
     remarks += [f"left out, {clean(words)}" for words in dict.fromkeys(left_out)]

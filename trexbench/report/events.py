@@ -10,7 +10,7 @@ from ..core.history.explain import day_words
 from ..core.history.finding import Kind
 from ..core.history.regression import Judgement, MissingCell
 from ..core.history.series import night_of
-from .groups import dut_words, group_kind, group_lines, headline, too_few
+from .groups import group_kind, group_lines, headline, too_few
 from .words import format_count, status_words
 
 FAILED = "failed"
@@ -93,7 +93,10 @@ def events_of(
         if group.section is Kind.RECOVERY and relapsed >= {(one.cell, one.metric.name) for one in group.findings}:
             continue
         cells = tuple(map(str, group.cells))
-        subject, brief = f"{dut_words(group)} ({format_count(len(cells), 'cell')})", headline(group, brief=True)
+        subject, brief = (
+            f"{group.first.cell.dut_marked} ({format_count(len(cells), 'cell')})",
+            headline(group, brief=True),
+        )
         alarms = group.section not in (Kind.OLDER, Kind.KNOWN)
         events.append(NightEvent(group_kind(group), headline(group), subject, brief, cells, group, alarms=alarms))
     kinds = [*SIGNS]

@@ -36,7 +36,7 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
     """
     first, leading = group.first, group.leading
     cause = f", {cause_words(group)}" if brief and cause_words(group) else ""
-    dut, again = dut_words(group), ""
+    dut, again = first.cell.dut_marked, ""
     if first.is_relapse and first.loss is not None:
         nights = day_range(first.loss.since, first.loss.last, group.now)
         again = f", as {'on' if first.loss.length == 1 else 'from'} {nights}"
@@ -59,11 +59,6 @@ def headline(group: FindingGroup, brief: bool = False) -> str:
     if not brief and first.between is not None and first.between[0] != first.between[1]:
         sure = f" ({100 * SURE:.0f} % sure: {day_range(*first.between, group.now)})"
     return f"{dut} {figures_words(leading, f'{words} since {about}{group.day}{sure}{again}', brief)}{cause}"
-
-
-def dut_words(group: FindingGroup) -> str:
-    cell = group.first.cell
-    return f"{cell.dut_words}{f' ({cell.mark})' if cell.mark else ''}"
 
 
 def group_kind(group: FindingGroup) -> str:

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from ..core.history.rows import METRICS, Metric, RunRow
-from ..core.units import format_share
 from ..core.verdict.parts import Limit
 from .clean import clean
-from .sheet import UNITS, Head, Item, Sheet, figure, heads_of, make_sheet, of_metric, of_text
+from .sheet import UNITS, Head, Item, Sheet, figure, heads_of, make_sheet, of_line_share, of_metric, of_text
 from .words import NONE, format_whole
 
 
@@ -39,7 +38,7 @@ def _run_items(row: RunRow, costs: Sequence[Metric], units: bool) -> Iterator[It
     if units:
         yield NONE if value is None else row.metric.unit
     share = row.line_share if value is not None and row.line_rate_bps else None
-    yield figure(share, format_share, 100, row.at_least)
+    yield of_line_share(share, row.at_least)
     carried = row.cell.held_pps is not None and row.limit == Limit.NONE.value
     marks = ("" if carried else clean(row.limit), "" if row.complete else row.status, row.cell.mark)
     yield ", ".join(filter(None, marks)) or NONE

@@ -16,7 +16,7 @@ from textwrap import wrap
 
 from ..core.history.cell import Cell
 from ..core.history.rows import Metric
-from ..core.units import format_bits, format_pps, format_scaled, format_time
+from ..core.units import format_bits, format_pps, format_scaled, format_share, format_time
 from ..core.verdict.parts import Goal, Verdict
 from .clean import clean, escape_markdown
 from .room import wrapped
@@ -264,6 +264,11 @@ UNITS = {"us": "\u00b5s", "share": "%"}
 """Unit of a metric -> unit of its raw figures, where that is another."""
 of_apart = partial(figure, form=lambda bps: f"+- {format_scaled(bps, 'bit/s', 2)}")
 """Half the width of an interval, in bit/s."""
+
+
+def of_line_share(share: float | None, bound: bool = False) -> Item:
+    """Make an item of a share of line rate. bound: a lower bound."""
+    return Item(NONE, "") if share is None else Item(format_share(share, bound), raw_of(100 * share, bound))
 
 
 def of_metric(value: float | None, metric: Metric, bound: bool = False) -> Item:

@@ -17,6 +17,11 @@ from .clean import clean
 NONE = "-"
 SIMULATED = "SIMULATED: no real packet was sent; the numbers are a model's"
 EMULATED = "EMULATED: the DUT's processor was emulated (QEMU's TCG); compare its figures only with such"
+COUNTED = (
+    "VPP's cycles are those of its nodes without polling, over the packets that its workers fetched; a kernel's are "
+    "all busy time of its CPUs, over the packets forwarded"
+)
+"""Sentence beside figures of both."""
 _BANNERS = {"simulated": SIMULATED, "emulated": EMULATED}
 
 

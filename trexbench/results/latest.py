@@ -36,6 +36,7 @@ class FigureGlance(msgspec.Struct):
 class RowGlance(msgspec.Struct):
     aim: str = ""
     figures: dict[str, FigureGlance] = {}
+    cell: dict[str, Any] = {}
 
 
 class DerivedGlance(msgspec.Struct):
@@ -52,6 +53,13 @@ class RunGlance(Glance):
     @property
     def mark(self) -> str:
         return mark_of(self.simulated, self.dut.get("accelerator") == EMULATOR)
+
+    @property
+    def what(self) -> str:
+        """``netgate-vpp var2-64b uni``: DUT, mode and direction of packets; empty for TCP and in older documents."""
+        cell = self.derived.rows[0].cell if self.derived is not None and self.derived.rows else {}
+        mode = cell.get("mode")
+        return f"{cell.get('dut')} {mode} {'bidir' if cell.get('bidir') else 'uni'}" if isinstance(mode, str) else ""
 
     @property
     def figures(self) -> list[tuple[str, FigureGlance]]:

@@ -12,6 +12,7 @@ from ..core.history.compare import SetComparison, compare_sets, differing_facts,
 from ..core.history.rows import RunRow
 from ..core.result import ANALYSIS_VERSION, RunResult
 from ..core.units import format_pps
+from ..report.words import format_count
 from ..results.document import read_object
 from ..results.store import load_document
 from .find import Warn, find_document, find_rows
@@ -73,7 +74,7 @@ def _explain_change(path: Path, run: RunResult) -> str | None:
 
 
 def _refuse(names: str, unlike: list[str]) -> NoReturn:
-    more = f", and {len(unlike) - 3} more cells" if len(unlike) > 3 else ""
+    more = f", and {format_count(len(unlike) - 3, 'more cell')}" if len(unlike) > 3 else ""
     raise ConfigError(f"{names} are not comparable: {' | '.join(unlike[:3])}{more}", "compare them with --anyway")
 
 

@@ -92,7 +92,7 @@ def collect(
         usual=judgement.usual,
         ratios=ratios,
         problems=problems,
-        title=f"trexbench: {suite or (table.suite if table else 'stored runs')}",
+        title=f"trexbench: {suite or _suites_words(nights)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         judged=first_sentence(judgement),
         events=events_of_judgement(judgement),
@@ -116,6 +116,11 @@ def _select(
     return chosen, kept
 
 
+def _suites_words(nights: Sequence[Night]) -> str:
+    suites = dict.fromkeys(night.suite for night in nights)
+    return ", ".join(suites) or "stored runs" if len(suites) < 4 else f"{len(suites)} suites"
+
+
 def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
     chosen = [night for night in nights if night.cells and date in (None, night.night)]
     if date is not None and not chosen:
@@ -127,13 +132,13 @@ def _table_of(nights: Sequence[Night], date: str | None) -> Night | None:
 def load_latest(
     results: Path, rows: Sequence[RunRow], table: Night | None, problems: list[tuple[str, str]]
 ) -> dict[Cell, Run]:
-    """Load the latest complete run of every cell, of the table's suite if that has any of these rows.
+    """Load the latest complete run of every cell, of the table's suite if that has any of the cell.
 
     Each document is read once for all of its cells.
     """
     complete = [row for row in rows if row.complete]
-    of_suite = [row for row in complete if table is not None and row.suite == table.suite]
-    latest = {row.cell: row for row in of_suite or complete}
+    of_suite = {row.cell: row for row in complete if table is not None and row.suite == table.suite}
+    latest = of_suite | {row.cell: row for row in complete if row.cell not in of_suite}
     cells: dict[str, list[Cell]] = {}
     for cell, row in islice(latest.items(), MOST_RUNS):
         cells.setdefault(row.path, []).append(cell)

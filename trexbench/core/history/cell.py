@@ -63,6 +63,11 @@ class Cell:
         return " ".join(filter(None, (self.dut, self.variant, self._over_words)))
 
     @property
+    def dut_marked(self) -> str:
+        """``dut_words``, and the mark of its figures in brackets."""
+        return f"{self.dut_words}{f' ({self.mark})' if self.mark else ''}"
+
+    @property
     def _over_words(self) -> str:
         return f"over {self.over}" if self.over else ""
 

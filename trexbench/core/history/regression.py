@@ -115,11 +115,13 @@ def judge_rows(
     last = max((*measured, *begun), default="".join(dates[-1:]))
     findings: list[Finding] = []
     remarks: list[str] = []
+    noted: dict[tuple[str, str], list[Cell]] = {}
     usual: dict[tuple[Cell, str], Usual] = {}
     few: dict[tuple[Cell, str], int] = {}
     for cell in sorted(cells.keys() - stale, key=str):
         histories = [(series_of(cell, own.rows, METRICS.values()), own) for own in histories_of(cells[cell], ratios)]
-        remarks += _remarks([series for series in histories[0][0] if series.points])
+        for text in _remarks([series for series in histories[0][0] if series.points]):
+            noted.setdefault((cell.dut_marked, text), []).append(cell)
         for at, metric in enumerate(METRICS.values()):
             figures = [(some[at], own.lines.get(metric.column, "")) for some, own in histories if some[at].points]
             if not figures:
@@ -130,6 +132,8 @@ def judge_rows(
                 usual[cell, metric.name] = level
             elif not new:
                 few[cell, metric.name] = len(figures[0][0].points)
+    for (dut, text), alike in noted.items():
+        remarks.append(f"{alike[0] if len(alike) == 1 else f'{dut} ({len(alike)} cells)'}: {text}")
     if stale:
         count = f"{len(stale)} cell{'s' * (len(stale) > 1)}"
         remarks.append(f"{count} not measured in the last {STALE_NIGHTS} nights, not judged")
@@ -238,16 +242,16 @@ def _last_nights(nights: Sequence[Night]) -> list[list[int]]:
 
 
 def _remarks(histories: Sequence[FigureSeries]) -> Iterable[str]:
-    """Report one cell's changed conditions, and figures that the generator limits."""
+    """Yield words for one cell's changed conditions, and figures that the generator limits."""
     for series in histories[:1]:
         if series.since and sum(point.night >= series.since for point in series.points) <= NEWS_NIGHTS:
             others = any(words.startswith("tester ") and OWN_TESTER not in words for words in series.changed)
             remedy = " (`trexbench fleet calibrate` joins testers' histories)" if others else ""
             changes, is_back = ", ".join(series.changed), series.points[0].night < series.since
             history = "its former history goes on" if is_back else f"its history starts again{remedy}"
-            yield f"{series.cell}: {changes} since {series.since}; {history}"
+            yield f"{changes} since {series.since}; {history}"
     for series in histories:
         if limited := series.limited:
             why = "not known to be limited by the DUT" if series.cell.tcp else "limited by the generator"
             unknown = f"the DUT's own {series.metric.name} is unknown since then"
-            yield f"{series.cell}: {why} since {limited[0].night}: {unknown}"
+            yield f"{why} since {limited[0].night}: {unknown}"

@@ -72,7 +72,7 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     steps = [("see the latest run", show(latest, report.results))] if latest else []
     steps += [("compare before and now", compare(before, latest, report.results))] if before and latest else []
     if rows and (suite := rows[-1].suite):
-        steps.append(("measure this cell again", run_again(suite, report.results, first.cell)))
+        steps.append(("measure this cell again", run_again(suite, report.results, first.cell, bool(rows[-1].tester))))
     if first.worse and first.note is None:
         steps += [("or take it as known", command) for command in acknowledge(event.group, report.results)]
     named = (("document before", before), ("latest document", latest))
@@ -82,8 +82,9 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
 
 
 def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str]]:
+    by_fleet = any(row.tester for row in report.rows if row.suite == event.suite)
     if not event.cells:
-        yield "run it again", run_again(event.suite, report.results)
+        yield "run it again", run_again(event.suite, report.results, by_fleet=by_fleet)
     of_suite = (night for night in reversed(report.nights) if night.suite == event.suite)
     pairs = (pair for night in of_suite for pair in zip(night.cells, night.of, strict=True))
     cell = next((cell for record, cell in pairs if str(record) in event.cells[:1]), None)
@@ -92,7 +93,7 @@ def _after_failure(report: Report, event: NightEvent) -> Iterator[tuple[str, str
     if not cell.simulated:
         yield "check the bench", doctor(cell)
     what = "measure the first of them again" if len(event.cells) > 1 else "measure it again"
-    yield what, run_again(event.suite, report.results, cell)
+    yield what, run_again(event.suite, report.results, cell, by_fleet)
 
 
 def draw_trend(trends: Sequence[Trend], finding: Finding, span: float) -> str:

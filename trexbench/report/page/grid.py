@@ -11,9 +11,10 @@ from ...core.history.cell import EFFICIENCY, TCP_KIND, Cell
 from ...core.history.levels import NEEDED_NIGHTS, Delta, Usual, find_delta
 from ...core.history.night import CellRecord, CellState, Night
 from ...core.history.rows import COST, Metric, RunRow, cells_of
+from ...core.history.testers import FigureRatio, histories_of
 from ...core.strategy.kinds import suffix_of
 from ...core.strategy.saturate import Saturate
-from ...core.units import format_pps, format_scaled, nominal
+from ...core.units import format_pps, format_scaled, nominal, round_down
 from ..groups import step_words, too_few
 from ..words import NONE, format_count, format_figure, format_limit, format_whole, status_words
 from .columns import Column, column_of, order_columns
@@ -61,7 +62,9 @@ class GridCell:
     @property
     def percent(self) -> str:
         """The figure in percent of the line rate, or the rate itself where the line rate is unknown."""
-        return self.rate if self.share is None else f"{'>= ' if self.at_least else ''}{percent_words(self.share)} %"
+        return (
+            self.rate if self.share is None else f"{'>= ' * self.at_least}{percent_words(self.share, self.at_least)} %"
+        )
 
     @property
     def rate(self) -> str:
@@ -125,12 +128,11 @@ def _apart(row: RunRow, end: str = "", digits: int = 4) -> str:
     return f"+- {format_scaled(uncertainty * row.metric.scale, row.metric.unit, digits)}{end}" if uncertainty else ""
 
 
-def percent_words(share: float) -> str:
-    """``97``, ``4.4``, ``0.02``."""
+def percent_words(share: float, bound: bool = False) -> str:
+    """``97``, ``4.4``, ``0.02``. bound: a lower bound, which is not rounded up: ``99.6``."""
     percent = 100 * share
-    if percent >= 9.95:
-        return f"{percent:.0f}"
-    return f"{percent:.1f}" if percent >= 0.95 or not percent else f"{percent:.2f}"
+    places = 0 if percent >= 9.95 else 1 if percent >= 0.95 or not percent else 2
+    return f"{round_down(percent, places or 1):g}" if bound else f"{percent:.{places}f}"
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,11 @@ class GridRow:
     cells: tuple[GridCell, ...]
     of: tuple[Cell, ...]
     """Cell of each figure."""
+
+    @property
+    def planned(self) -> list[Cell]:
+        """Cells that were measured, or should have been."""
+        return [cell for cell, figure in zip(self.of, self.cells, strict=True) if figure != NOT_RUN]
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,10 @@ class Grid:
     has_packets: bool = True
     has_tcp: bool = False
     has_saturate: bool = False
+
+    @property
+    def has_bidir(self) -> bool:
+        return any(cell.bidir for block in self.blocks for row in block.rows for cell in row.of)
 
     @property
     def _cells(self) -> list[GridCell]:
@@ -199,9 +210,15 @@ class Grid:
 
 
 def build_grid(
-    rows: Sequence[RunRow], night: Night | None, usual: Mapping[tuple[Cell, str], Usual] | None = None
+    rows: Sequence[RunRow],
+    night: Night | None,
+    usual: Mapping[tuple[Cell, str], Usual] | None = None,
+    ratios: Sequence[FigureRatio] = (),
 ) -> Grid:
-    """Build the table of a night, or of every cell's latest run. rows: oldest first; usual: last stable levels."""
+    """Build the table of a night, or of every cell's latest run.
+
+    rows: oldest first; usual: last stable levels; ratios: differences between testers.
+    """
     rates = [row for row in rows if row.cell.held_pps is None]
     if night is None:
         title, shown = LATEST, list({row.cell: row for row in rates}.values())
@@ -210,17 +227,21 @@ def build_grid(
         paths = {record.path for record in night.cells}
         title, shown = f"{night.suite}, night of {night.night}", [row for row in rates if row.path in paths]
         figures = _figures_of_night(shown, night)
-    figures = _with_changes(figures, rows, usual or {})
+    figures = _with_changes(figures, rows, usual or {}, ratios)
     limits = sorted({row.loss_threshold for row in shown if row.loss_threshold is not None})
     loss_limit, kinds = " or ".join(map(format_limit, limits)) or "the limit", {cell.kind for cell in figures}
     has = kinds != {TCP_KIND}, TCP_KIND in kinds, Saturate.kind in kinds
     return _changed_first(Grid(title, *_blocks(figures), loss_limit, *has))
 
 
-def build_cost_grid(rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual] | None = None) -> Grid:
+def build_cost_grid(
+    rows: Sequence[RunRow],
+    usual: Mapping[tuple[Cell, str], Usual] | None = None,
+    ratios: Sequence[FigureRatio] = (),
+) -> Grid:
     """Build the table of cycles per packet at given rates, which are in rows, from each cell's latest run."""
     latest = {row.cell: row for row in rows if row.cell.held_pps is not None}
-    figures = _with_changes({row.cell: figure_of(row) for row in latest.values()}, rows, usual or {})
+    figures = _with_changes({row.cell: figure_of(row) for row in latest.values()}, rows, usual or {}, ratios)
     return _changed_first(Grid(LATEST, *_blocks(figures)))
 
 
@@ -263,13 +284,19 @@ def _block_name(kind: str, bidir: bool) -> str:
 
 
 def _with_changes(
-    figures: Mapping[Cell, GridCell], rows: Sequence[RunRow], usual: Mapping[tuple[Cell, str], Usual]
+    figures: Mapping[Cell, GridCell],
+    rows: Sequence[RunRow],
+    usual: Mapping[tuple[Cell, str], Usual],
+    ratios: Sequence[FigureRatio],
 ) -> dict[Cell, GridCell]:
     histories, changed = cells_of(rows), dict(figures)
     for cell, figure in figures.items():
         if (row := figure.row) is not None:
-            history, metrics = histories.get(cell, ()), (row.metric, COST)
-            delta, cost = (find_delta(row, history, metric, usual.get((cell, metric.name))) for metric in metrics)
+            history: Sequence[RunRow] = histories.get(cell, ())
+            if row.night and history:  # as the last one's tester would have measured it
+                history = histories_of(history, ratios)[0].rows
+            own = next((one for one in history if one.path == row.path), row)
+            delta, cost = (find_delta(own, history, one, usual.get((cell, one.name))) for one in (row.metric, COST))
             dearer = figure.at_least and cost is not None and cost.beyond
             changed[cell] = replace(figure, delta=delta, cost=cost if dearer else None)
     return changed
@@ -321,8 +348,17 @@ def _figures_of_night(rows: Sequence[RunRow], night: Night) -> dict[Cell, GridCe
 
 
 def _with_best(cells: Sequence[GridCell]) -> tuple[GridCell, ...]:
-    """Mark the largest figure of a row, and those that read the same; none of a single figure or of unlike lines."""
+    """Mark the largest figure of a row, and those that read the same.
+
+    None is marked of a single figure or of unlike lines, nor where a smaller one is a lower bound, which may be better.
+    """
     known = [(cell.share, cell.row.line_rate_bps) for cell in cells if cell.share is not None and cell.row is not None]
     is_alike = len(known) > 1 and len({line for _, line in known}) == 1
     best = percent_words(max(known)[0]) if is_alike else None
-    return tuple(replace(cell, best=cell.share is not None and percent_words(cell.share) == best) for cell in cells)
+
+    def reads_best(cell: GridCell) -> bool:
+        return cell.share is not None and percent_words(cell.share) == best
+
+    if any(cell.at_least and not reads_best(cell) for cell in cells):
+        return tuple(cells)
+    return tuple(replace(cell, best=reads_best(cell)) for cell in cells)

@@ -23,6 +23,7 @@ from ..clean import clean
 from ..palette import DARK, LIGHT, MARKERS
 from ..plots import PlotFigure
 from ..sheet import SheetRow
+from ..words import COUNTED
 from .cards import cards_of
 from .columns import column_of, find_looks
 from .overlay import REASONS
@@ -44,6 +45,8 @@ MOST_FAILURES = 60
 """Nights without a figure whose reasons are listed, for each cell."""
 MOST_CARDS = 9
 """Events that are not folded away."""
+WAYS = (False, "uni", "unidirectional"), (True, "bidir", "bidirectional")
+"""Directions to choose from: whether they are two, name and words."""
 Blocks = Sequence[tuple[str, Sequence[SheetRow]]]
 """A table's blocks and their rows."""
 
@@ -66,6 +69,7 @@ def render(report: Report, library: str, version: str = "") -> str:
         "parts": parts,
         "choice": default_choice(report),
         "modes": list(dict.fromkeys(cell["mode"] for cell in data["cells"] if "tcp" not in cell)),
+        "ways": [way for way in WAYS if any(cell["bidir"] is way[0] for cell in data["cells"] if "tcp" not in cell)],
         "tcp_choice": default_tcp_mode(report),
         "columns": data["columns"],
         "directions": list(dict.fromkeys(curve.direction for curve in report.curves)),
@@ -78,6 +82,7 @@ def render(report: Report, library: str, version: str = "") -> str:
         "older": [(key, words) for key, words in REASONS.items() if key in drawn],
         "uni_directions": {curve.direction for curve in report.curves if not curve.cell.bidir},
         "nights": data["nights"],
+        "counted": COUNTED,
         "rates": "rates" in data["figures"],
         "metrics": [metric.name for metric in report.metrics],
         "split": _split,

@@ -68,7 +68,7 @@ class Curve:
     def words(self) -> str:
         """This direction's result in a sentence."""
         one = self.result
-        share = format_share(one.maximum_pps / self.line_rate_pps)
+        share = format_share(one.maximum_pps / self.line_rate_pps, one.at_least)
         words = f"{format_bound(one.maximum_pps, one.at_least)} ({share} of line rate), {LIMIT_WORDS[one.limit]}"
         if one.first_bad_pps is not None and self.knee_pps is not None:
             words += f", loss above {format_limit(self.loss_threshold)} from {format_pps(one.first_bad_pps)} on"

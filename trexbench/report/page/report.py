@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -117,12 +118,12 @@ class Report:
 
     @cached_property
     def grid(self) -> Grid:
-        return build_grid(self.rows, self.table, self.usual)
+        return build_grid(self.rows, self.table, self.usual, self.ratios)
 
     @cached_property
     def cost_grid(self) -> Grid:
         """Table of cycles per packet at given rates (``trexbench efficiency``)."""
-        return build_cost_grid(self.rows, self.usual)
+        return build_cost_grid(self.rows, self.usual, self.ratios)
 
     @cached_property
     def curves(self) -> tuple[Curve, ...]:
@@ -205,6 +206,14 @@ class Report:
     def night(self) -> str:
         """Night of the table, or the newest of all runs if the table is of no night."""
         return self.table.night if self.table is not None else max(map(night_of, self.rows), default="")
+
+    @cached_property
+    def elsewhere(self) -> str:
+        """Suites, each with the number of its cells that have a maximum rate but are not in the table."""
+        shown = {cell for block in self.grid.blocks for row in block.rows for cell in row.planned}
+        suites = {row.cell: row.suite for row in self.rows if row.cell.held_pps is None and row.cell not in shown}
+        counts = Counter(suites.values()).items()
+        return ", ".join(f"{suite or 'runs by hand'} ({format_count(count, 'cell')})" for suite, count in counts)
 
     @cached_property
     def dated(self) -> Mapping[Cell, str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ...core.history.cell import Cell
 from ...core.load.sample import Phase
 from ...core.result import RunResult
-from ...core.units import format_share, format_time
+from ...core.units import format_time
 from ...core.verdict.parts import DirectionResult, Goal
 from ..run.costs import COSTS, cost_items
 from ..run.sizes import size_sheet, throughputs
@@ -22,6 +22,7 @@ from ..sheet import (
     make_sheet,
     of_change,
     of_count,
+    of_line_share,
     of_pps,
     row_of,
     with_columns,
@@ -106,7 +107,7 @@ def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item | s
     rate, interval = goal_items(one, goal)
     yield rate
     share = goal.maximum_pps / run.plan.offer(one.direction).line_rate_pps
-    yield figure(share, format_share, 100, one.is_bound(goal))
+    yield of_line_share(share, one.is_bound(goal))
     yield interval
     yield of_pps(one.confirmed_pps if goal == one.goals[0] else None)
     yield of_count(len(looks) or None)

@@ -35,17 +35,19 @@ RATES = (
 
 
 def tcp_sheet(report: Report) -> Sheet:
-    return make_sheet(RATES, map(rate_items, report.tcp_cells), "tcp", "TCP through the router")
+    rows = ((_name_item(report, one), *rate_items(one)) for one in report.tcp_cells)
+    return make_sheet(RATES, rows, "tcp", "TCP through the router")
 
 
-def _name_item(one: TcpCell) -> Item:
-    return named(one.name, one.cell.mark)
+def _name_item(report: Report, one: TcpCell, name: str = "") -> Item:
+    """Name of the cell, with the night of its run if that is not the report's. name: replaces the cell's."""
+    night = report.dated.get(one.cell, "")
+    return of_text(", ".join(filter(None, (f"{name or one.name} {one.cell.mark}".rstrip(), night))))
 
 
 def rate_items(one: TcpCell) -> Iterator[Item]:
-    """Yield the items of RATES."""
+    """Yield the items of RATES but the run's name."""
     summary, hottest = one.summary, one.hottest
-    yield _name_item(one)
     yield of_bits(summary.rate_bps, bound=summary.at_least)
     yield of_apart(summary.uncertainty_bps)
     yield of_text(summary.limit.words, one.reasons)
@@ -60,12 +62,16 @@ def rate_items(one: TcpCell) -> Iterator[Item]:
 
 def leg_sheet(report: Report) -> Sheet:
     """Table of each leg's intervals, summed up as ``datamash`` does."""
-    rows = (row_of(way_items(flow), block=_name_item(one).text) for one in report.tcp_cells for flow in one.flows)
+    rows = (
+        row_of(way_items(flow), block=_name_item(report, one).text) for one in report.tcp_cells for flow in one.flows
+    )
     return make_sheet(WAYS, rows, "tcp-legs", "Every leg of TCP, in Mbit/s", "Run")
 
 
 def ping_sheet(report: Report) -> Sheet:
-    rows = (row_of(ping_items(ping), block=_name_item(one).text) for one in report.tcp_cells for ping in one.pings)
+    rows = (
+        row_of(ping_items(ping), block=_name_item(report, one).text) for one in report.tcp_cells for ping in one.pings
+    )
     return make_sheet(PINGS, rows, "tcp-pings", "Every ping", "Run")
 
 
@@ -88,12 +94,14 @@ def tunnel_cells(report: Report) -> list[TcpCell]:
 def tunnel_sheet(report: Report) -> Sheet:
     cpus = "; ".join(f"CPU of the {head} [% of a core]" for head in CPU_NAMES.values())
     heads = f":Run; :Tunnel; MTU; Mean rate [bit/s]; {cpus}; Payload per CPU second [bit]; :Limit"
-    return make_sheet(heads, map(_tunnel, tunnel_cells(report)), "tunnels", "Tunnels, and the CPU that they take")
+    return make_sheet(
+        heads, (_tunnel(report, one) for one in tunnel_cells(report)), "tunnels", "Tunnels, and the CPU that they take"
+    )
 
 
-def _tunnel(one: TcpCell) -> Iterator[Item | str]:
+def _tunnel(report: Report, one: TcpCell) -> Iterator[Item | str]:
     summary, cell, setup = one.summary, one.cell, one.result.setup
-    yield named(f"{replace(cell, over=None).dut_words} {mode_words(cell)}", cell.mark)
+    yield _name_item(report, one, f"{replace(cell, over=None).dut_words} {mode_words(cell)}")
     yield " by ".join(filter(None, (one.tunnel, setup.tunnel_by))) if one.tunnel else "none"
     yield of_count(setup.tunnel_mtu if one.tunnel else None)
     yield of_bits(summary.rate_bps, bound=summary.at_least)
@@ -113,5 +121,5 @@ def process_sheet(report: Report) -> Sheet:
         for host, process in sorted(processes, key=lambda item: not item[1].role):
             names = (process.whose or host, process.role or NONE, process.name)
             shares, cores = map(of_share, (process.user, process.system)), ", ".join(map(str, process.cpus)) or NONE
-            rows.append(row_of((*names, *shares, cores, of_share(process.waiting)), block=_name_item(one).text))
+            rows.append(row_of((*names, *shares, cores, of_share(process.waiting)), block=_name_item(report, one).text))
     return make_sheet(heads, rows, "tunnel-processes", "Processes of every host", "Run")

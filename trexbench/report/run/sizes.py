@@ -13,7 +13,19 @@ from ...core.units import format_pps, format_share, nominal
 from ...core.verdict.parts import Limit
 from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine, decades
 from ..room import wrapped
-from ..sheet import Head, Item, Sheet, figure, format_sheet, heads_of, make_sheet, of_bits, of_pps, raw_of
+from ..sheet import (
+    Head,
+    Item,
+    Sheet,
+    figure,
+    format_sheet,
+    heads_of,
+    make_sheet,
+    of_bits,
+    of_line_share,
+    of_pps,
+    raw_of,
+)
 from ..words import format_bound, format_limit
 from .summary import LIMIT_WORDS, line_speeds, verdict_words
 
@@ -100,7 +112,7 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
 
 def _size_line(name: str, points: Sequence[Throughput], cells: tuple[Cell, ...], further: bool) -> PlotLine:
     rates = [format_bound(point.total_pps, bool(point.bounds)) for point in points]
-    shares = [format_share(point.result.plan.line_share(point.rates_pps)) for point in points]
+    shares = [format_share(point.result.plan.line_share(point.rates_pps), bool(point.bounds)) for point in points]
     sizes = [point.frame_bytes for point in points]
     each = zip(rates, sizes, shares, strict=True)
     return PlotLine(
@@ -151,5 +163,5 @@ def _size_items(throughput: Throughput, shown: Sequence[Direction]) -> Iterator[
     bound = bool(throughput.bounds)
     yield of_pps(throughput.total_pps if known else None, bound=bound)
     yield of_bits(throughput.l2_bps if known else None, bound=bound)
-    yield figure(plan.line_share(throughput.rates_pps) if known else None, format_share, 100, bound)
+    yield of_line_share(plan.line_share(throughput.rates_pps) if known else None, bound)
     yield throughput.words

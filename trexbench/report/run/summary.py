@@ -80,7 +80,8 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
     no_answer = result.analysis.unanswered
     if not any(rates.values()):
         return f"the rate is not known: {no_answer}" if no_answer else _nothing(directions)
-    words = format_bound(sum(rates.values()), any(one.at_least for one in directions))
+    bound = any(one.at_least for one in directions)
+    words = format_bound(sum(rates.values()), bound)
     if len(directions) > 1:
         parts = f" ({' + '.join(map(rate_words, directions))})" if len(directions) <= 4 and not brief else ""
         words += f" in total{parts}"
@@ -89,11 +90,11 @@ def answer_words(result: RunResult, brief: bool = False) -> str:
     if not plan.seeks_knee:
         words += f" received of {format_pps(sum(offered_pps(result, one) for one in directions))} offered"
     reach = f" ({len(directions)} directions, up to {len(directions)}00 %)" if len(directions) > 1 else ""
-    share = f"{format_share(plan.line_share(rates))} of {line_speeds(plan)} line rate{reach}"
+    share = f"{format_share(plan.line_share(rates), bound)} of {line_speeds(plan)} line rate{reach}"
     if brief:
         return f"{words}, {share}{', NO ANSWER' if no_answer else ''}"
     verdict = f"NO ANSWER: {no_answer}" if no_answer else verdict_words(result)
-    return f"{words}, {format_bits(plan.l1_bps(rates))} L1, {share}: {verdict}"
+    return f"{words}, {format_bound(plan.l1_bps(rates), bound, 'bit/s')} L1, {share}: {verdict}"
 
 
 def held_cost_of(result: RunResult) -> Cost | None:

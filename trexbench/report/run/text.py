@@ -10,7 +10,6 @@ from os import path as paths
 from typing import TextIO
 
 from ...core.result import RunResult
-from ...core.units import format_share
 from ...core.verdict.latency import Latency
 from ...core.verdict.parts import DirectionResult
 from ..clean import clean
@@ -24,6 +23,7 @@ from ..sheet import (
     of_bits,
     of_count,
     of_interval,
+    of_line_share,
     of_pps,
     of_share,
     of_time,
@@ -237,7 +237,7 @@ def _wire_items(run: RunResult, one: DirectionResult, pps: float | None, bound: 
     """Return what the rate is on the wire (L1), and of line rate."""
     offer = run.plan.offer(one.direction)
     bps, share = (None, None) if pps is None else (offer.l1_bps(pps), offer.line_share(pps))
-    return of_bits(bps, bound=bound), figure(share, format_share, 100, bound)
+    return of_bits(bps, bound=bound), of_line_share(share, bound)
 
 
 def latency_items(latency: Latency) -> Iterator[Item | str]:

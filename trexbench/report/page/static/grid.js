@@ -58,14 +58,16 @@ function gridForm(page, of, name) {
     });
   }
 
-  // Changes; apart: between their words, 0: they have none.
-  function changes(line, axes, shape, apart) {
+  // Changes; in one panel with their words, and of several cells with the cell's.
+  function changes(view, line, axes, shape, cell) {
+    var several = view.shown.length > 1, apart = view.together ? view.wide / (several ? 4 : 8) : 0;
     (line.marks || []).forEach(function (mark) {
       if (mark.x === undefined || mark.x < of.across(line)[0]) { return; }
       var night = data.nights[mark.x], colour = page.css(mark.colour), up = { xref: axes.x, yref: axes.y + " domain" };
       shape.shapes.push(Object.assign({ type: "line", x0: night, x1: night, y0: 0, y1: 1, line: { color: colour, width: 1.5, dash: "dash" } }, up));
       if (apart && !shape.annotations.some(function (one) { return Math.abs(time(one.x) - time(night)) < apart; })) {
-        shape.annotations.push(Object.assign({ x: night, y: 1, yanchor: "bottom", showarrow: false, text: plain(mark.words), font: { color: colour, size: 11 } }, up));
+        shape.annotations.push(Object.assign({ x: night, y: 1, yanchor: "bottom", showarrow: false, text: plain(mark.words) + (several ? " " + cell : ""), font: { color: colour, size: 11 },
+          xanchor: !several ? "center" : 2 * time(night) > view.dates.range[0] + view.dates.range[1] ? "right" : "left" }, up));
       }
     });
   }
@@ -148,7 +150,7 @@ function gridForm(page, of, name) {
     var place = view.together ? 0 : number, axes = { x: "x" + of.panelNumber(place), y: "y" + of.panelNumber(place) }, words = of.label(line, view.figure, view.now), range = view.range(line);
     var made = traces(view, line, axes, words).concat(failures(line, axes, range[0]));
     shape.shapes = shape.shapes.concat(levels(line, view.scale, axes, of.colourOf(line)));
-    changes(line, axes, shape, view.together ? view.wide / 8 : 0);
+    changes(view, line, axes, shape, words);
     if (view.together && number) { return made; }
     shape["xaxis" + of.panelNumber(place)] = acrossAxis(view, number, place);
     shape["yaxis" + of.panelNumber(place)] = upAxis(view, number, place, range);

@@ -17,7 +17,7 @@ function rowsForm(page, of, name) {
         last = cell.column;
       }
       by[number] = at + 0.5;
-      rows.push({ at: at + 0.5, words: own ? page.label(cell, now, whole) : page.short(page.beside(cell, now, whole)) || dut });
+      rows.push({ at: at + 0.5, words: own ? page.label(cell, now, whole) : page.short(page.beside(cell, now, whole)) || "ramp" });
       at += 1;
     });
     return { rows: rows, heads: heads, length: at, of: function (line) { return by[line.cells[0]]; } };

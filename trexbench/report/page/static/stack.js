@@ -86,7 +86,7 @@ function stackForm(page, of, name) {
     if (figure.diagonal) { traces.push(diagonal(figure, lines, alongs)); }
     var shape = axes(figure, lines, scale, alongs), under = figure.follows !== "cells";
     if (under) { shape.legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } }; }
-    var high = under ? 400 + (of.narrow() ? 30 : 22) * own : panels > 1 && (of.narrow() || page.printed()) ? 600 + 20 * own : 0;
+    var high = !lines.length ? 120 : under ? 400 + (of.narrow() ? 30 : 22) * own : panels > 1 && (of.narrow() || page.printed()) ? 600 + 20 * own : 0;
     page.draw(name, traces.concat(keys(figure, lines)), page.layout(lines.map(of.cell), shape), high);
   };
 }
