@@ -11,7 +11,7 @@ from ..core.history.cell import Cell
 from ..core.history.rows import RunRow
 
 FLEET = "fleet.yaml"
-"""The usual name of the file that describes a fleet, which results do not tell."""
+"""The usual name of the file that describes a fleet, which results do not record."""
 REASON = "WHY"
 """Placeholder of the reason for a change, which only the user knows."""
 
