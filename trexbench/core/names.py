@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 
 LONGEST = 200
-REMEDY = "letters, digits, spaces and the like, no control characters and none of / \\ < >"
+REMEDY = f"at most {LONGEST} letters, digits, spaces and the like, no control characters and none of / \\ < >"
 _NEVER = frozenset("/\\<>")
 
 
