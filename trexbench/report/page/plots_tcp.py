@@ -34,8 +34,8 @@ def bar_figure(report: Report, looks: Looks) -> PlotFigure:
 def _row(one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
     summary, rate = one.summary, 1e-6 * one.summary.rate_bps
     look: dict[str, Any] = {"colour": looks.of(one.cell).hue, "marker": "circle", "size": 11}
-    figures = zip(heads_of(RATES), rate_items(one), strict=True)
-    known = [f"{head.name}: {item.text}" for head, item in figures if item.raw][1:]
+    figures = zip(heads_of(RATES)[1:], rate_items(one), strict=True)
+    known = [f"{head.name}: {item.text}" for head, item in figures if item.raw]
     texts = typeset("; ".join([night_of_run(one.result), *known, *one.reasons]))
 
     def row(panel: int, words: str, idle: float | None, loaded: float | None = None, **more: Any) -> PlotLine:

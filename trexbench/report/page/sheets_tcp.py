@@ -35,7 +35,8 @@ RATES = (
 
 
 def tcp_sheet(report: Report) -> Sheet:
-    return make_sheet(RATES, map(rate_items, report.tcp_cells), "tcp", "TCP through the router")
+    rows = ((report.marked(one.name, one.cell.mark), *rate_items(one)) for one in report.tcp_cells)
+    return make_sheet(RATES, rows, "tcp", "TCP through the router")
 
 
 def _name_item(one: TcpCell) -> Item:
@@ -43,9 +44,8 @@ def _name_item(one: TcpCell) -> Item:
 
 
 def rate_items(one: TcpCell) -> Iterator[Item]:
-    """Yield the items of RATES."""
+    """Yield the items of RATES after the name."""
     summary, hottest = one.summary, one.hottest
-    yield _name_item(one)
     yield of_bits(summary.rate_bps, bound=summary.at_least)
     yield of_apart(summary.uncertainty_bps)
     yield of_text(summary.limit.words, one.reasons)
@@ -88,12 +88,13 @@ def tunnel_cells(report: Report) -> list[TcpCell]:
 def tunnel_sheet(report: Report) -> Sheet:
     cpus = "; ".join(f"CPU of the {head} [% of a core]" for head in CPU_NAMES.values())
     heads = f":Run; :Tunnel; MTU; Mean rate [bit/s]; {cpus}; Payload per CPU second [bit]; :Limit"
-    return make_sheet(heads, map(_tunnel, tunnel_cells(report)), "tunnels", "Tunnels, and the CPU that they take")
+    rows = (_tunnel(report, one) for one in tunnel_cells(report))
+    return make_sheet(heads, rows, "tunnels", "Tunnels, and the CPU that they take")
 
 
-def _tunnel(one: TcpCell) -> Iterator[Item | str]:
+def _tunnel(report: Report, one: TcpCell) -> Iterator[Item | str]:
     summary, cell, setup = one.summary, one.cell, one.result.setup
-    yield named(f"{replace(cell, over=None).dut_words} {mode_words(cell)}", cell.mark)
+    yield report.marked(f"{replace(cell, over=None).dut_words} {mode_words(cell)}", cell.mark)
     yield " by ".join(filter(None, (one.tunnel, setup.tunnel_by))) if one.tunnel else "none"
     yield of_count(setup.tunnel_mtu if one.tunnel else None)
     yield of_bits(summary.rate_bps, bound=summary.at_least)
