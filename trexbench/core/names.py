@@ -11,13 +11,14 @@ _NEVER = frozenset("/\\<>")
 
 
 def is_name(value: object) -> bool:
-    """Test for printable text of at most LONGEST characters that cannot be taken for a path or an HTML tag."""
+    """Test for printable text of at most LONGEST characters, not all spaces, that is no path and no HTML tag."""
     return (
         isinstance(value, str)
         and 0 < len(value) <= LONGEST
         and value.isprintable()
         and not _NEVER & set(value)
         and value not in (".", "..")
+        and not value.isspace()
     )
 
 
