@@ -102,6 +102,24 @@ def test_a_journal_keeps_every_field_of_a_step(tmp_path: Path) -> None:
         assert journal.entries() == ()
 
 
+def test_each_dut_has_its_own_journal_and_finds_that_of_an_earlier_version(tmp_path: Path) -> None:
+    entries = [Entry(name, "there", Change("what", "was", "wanted", (), ())) for name in "abc"]
+    first, second = FileJournal("vpp-\u00fc", tmp_path), FileJournal("vpp-\u00e4", tmp_path)
+    first.add(entries[0])
+    assert not second.entries()
+    former = Path(first.name).rename(tmp_path / "changes" / "vpp-_.json")
+    assert (first.entries(), second.entries()) == ((entries[0],), ())
+    with pytest.raises(StoreError, match="changes of the DUT vpp-\u00fc: revert"):
+        FileJournal("vpp-_", tmp_path).add(entries[1])
+    second.add(entries[1])
+    first.add(entries[2])
+    assert first.entries() == (entries[0], entries[2]) and not former.exists()
+    former = Path(first.name).rename(former)
+    for entry in first.entries():
+        first.remove(entry)
+    assert not first.entries() and not former.exists() and second.entries() == (entries[1],)
+
+
 def test_journals_outlive_this_machines_boot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TREXBENCH_STATE_DIR", str(tmp_path))
     assert state_dir() == tmp_path

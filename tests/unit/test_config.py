@@ -49,6 +49,7 @@ TWIN = "workers: 1, clock: 1ghz, cycles_per_packet: 9"
 BROKEN = [
     ("unknown key", "speed: 1gbit", "spede: 1gbit", 4, ["spede", "unknown key", "did you mean speed"]),
     ("unknown key, nothing close", "speed: 1gbit", "xyzzy: 1", 4, ["xyzzy", "known here", "driver"]),
+    ("too long", "interface: d1", f"interface: {'d' * 65}", 11, ["ports[1].interface", "use at most 64 characters"]),
     ("missing key", "driver: linux\n", "", 1, ["'driver' is missing", "add 'driver: ...'"]),
     ("missing keys at once", GOOD[GOOD.index("driver") : GOOD.index("speed")], "", 1, ["'driver' and 'transport' are"]),
     ("nothing after the dash", "  - {to: 16.0.0.0/8, via: 100.65.1.2}", "  -", 17, ["routes[0]", "after the dash"]),

@@ -83,10 +83,17 @@ def test_the_first_who_speaks_wins(wished: PlanDefaults, expected: tuple[object,
     assert found == expected and plan.warmup_s == 10.0
 
 
-@pytest.mark.parametrize(("verb", "option"), [("ramp", "--ramp-to"), ("saturate", "--rate")])
+@pytest.mark.parametrize(("verb", "option"), [("ramp", "--ramp-to"), ("saturate", "--rate"), ("efficiency", "--rates")])
 def test_more_than_the_line_carries_is_refused(verb: str, option: str) -> None:
-    with pytest.raises(ConfigError, match=f"2mpps is 2000000 pps, over the line rate.*{option}"):
+    with pytest.raises(ConfigError, match=f"2mpps is 2000000 pps, over the line rate.*{option}$"):
         build_plan(request(verb=verb, wished=PlanDefaults(ramp_to=Rate(2e6, "pps"))), PROFILES, speeds(1e9))
+
+
+def test_the_warm_up_of_a_low_rate_is_as_low() -> None:
+    (offer,) = build_plan(
+        request(verb="efficiency", wished=PlanDefaults(ramp_to=Rate(0.001, "percent"))), PROFILES, speeds(1e9)
+    ).offers
+    assert offer.warmup_pps == offer.target_pps < 1000
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,14 @@ def test_losses_are_not_told_across_counters_that_went_back() -> None:
     assert cut.losses is None and "loss-foreign" not in {one.code for one in cut.dut_warnings}
 
 
+def test_a_warning_that_only_some_phases_have_names_them() -> None:
+    run = run_of(kernel(0.0), kernel(3.0))
+    later = [replace(one, phase=Phase.CONFIRM, observation=Observation()) for one in run.dut_readings]
+    both = replace(run, dut_readings=(*run.dut_readings, *later))
+    assert next(one.text.partition(":")[0] for one in run.dut_warnings) == "drops"
+    assert [one.text.partition(":")[0] for one in both.dut_warnings][:2] == ["hold", "confirm"]
+
+
 @pytest.mark.parametrize(("name", "value"), [("t_s", -1.0), ("t_s", None), ("trial", 1.5), ("moment", "noon")])
 def test_what_no_look_at_the_dut_can_be_is_refused(name: str, value: Any) -> None:
     document = json.loads(json.dumps(to_document(run_of(kernel(0.0), kernel(60.0)))))

@@ -217,7 +217,7 @@ def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(tmp_path: Path) -
 def test_the_latest_run_is_the_one_begun_last(tmp_path: Path) -> None:
     assert find_latest(tmp_path) is None
     assert find_latest(tmp_path / "nowhere") is None
-    last = stored(tmp_path, replace(RUN, started="2026-03-02T08:00:00Z"))
+    last = stored(tmp_path, replace(RUN, started="2026-03-02T08:00:00Z", command={"mode": "gr\u00fcn"}))
     stored(tmp_path, replace(RUN, started="2026-03-02T07:00:00Z", dut={"name": "zz"}))
     stored(tmp_path, replace(RUN, started="2026-03-01T23:00:00Z"))
     (last.parent / "990000-var2-64b-uni.loadtest.json").write_text("{}")

@@ -15,6 +15,7 @@ from trexbench.core.history.rows import RATE, TCP_RATE, rows_of_tcp
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.tcp.plan import HostReading, Leg, Processes, ProcessTime, TcpEnvironment, TcpPlan, Way, around_plan
 from trexbench.core.tcp.result import TcpResult, from_document
+from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.typed import Status
 from trexbench.core.verdict.parts import RunWarning
 from trexbench.report.tcp.text import format_tcp, headline, where_words
@@ -222,3 +223,5 @@ def test_a_run_is_named_by_its_dut_variant_and_tunnel() -> None:
     assert where_words(replace(six, command={**six.command, "variant": "nat"}, setup=tunnel)) == "lab-linux (nat, 6in4)"
     assert where_words(replace(plain, setup=tunnel)) == "lab-linux", "6in4 carries IPv6"
     assert where_words(replace(six, setup=TcpEnvironment(without_tunnel="no kernel has it"))) == "lab-linux"
+    far = TcpEnvironment(wan=parse_wan("20ms,1gbit"))
+    assert where_words(replace(plain, setup=far)) == "lab-linux, WAN of 20 ms, 1 Gbit/s"

@@ -148,6 +148,7 @@ def test_a_slower_firmware_is_a_regression_of_the_tcp_rate(tmp_path: File) -> No
 
 def test_a_document_of_many_rows_is_pruned_once(tmp_path: File) -> None:
     paths = nights(tmp_path, [65e6] * 4)
+    store(tmp_path, make_tcp_result(PI, started="yesterday", command={"night": "later"}))
     assert find_old(tmp_path, 2, None, pytest.fail) == [path.relative_to(tmp_path) for path in paths[:2]]
 
 

@@ -311,13 +311,16 @@ def test_the_document_says_what_ipv6_went_through() -> None:
     ("lab-linux", "6in4", "6in4"),
     ("raspberry-pi", None, "6in4"),
     ("raspberry-pi", "none", "none"),
+    ("lab-linux", "wireguard", "wireguard"),
 ])  # fmt: skip
 def test_a_twin_has_the_tunnel_that_is_asked_for(name: str, wished: str | None, through: str) -> None:
     dut = read_dut(CONFIGS / f"{name}.yaml").with_tunnel(wished)
     plan = TcpPlan((Leg(Way.FORWARD, 6),), time_s=5)
     bench = SimulatedBench(TcpRequest(dut=dut, plan=plan, sim=True, speedup=1e9, tunnel=wished))
-    assert (bench.setup.tunnel, bench.setup.header_bytes(6)) == (through, {"none": 0, "6in4": 20}[through])
-    assert bench._model.mss(6) == 1428 - bench.setup.header_bytes(6)
+    header = {"none": 0, "6in4": 20, "wireguard": 60}[through]
+    assert (bench.setup.tunnel, bench.setup.header_bytes(6)) == (through, header * (through == "6in4"))
+    assert bench._model.mss(6) == 1428 - header
+    assert [one.code for one in bench.warnings] == ["tunnel-cpu"] * (through == "wireguard")
 
 
 def test_packets_do_not_go_through_it(tmp_path: Path) -> None:

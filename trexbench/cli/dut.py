@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -135,7 +136,8 @@ def new_dut(
     click.echo(str(path))
     for unknown in find_unknown(config):
         note(str(unknown))
-    note(f"look through it, then: trexbench dut check {path} && trexbench doctor --dut {path}")
+    word = quote(str(path))
+    note(f"look through it, then: trexbench dut check {word} && trexbench doctor --dut {word}")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -15,7 +15,7 @@ from .schema import read_dut
 from .suite import AS_IT_IS, METHODS, Instead, Suite, SuiteDut
 from .yamltree import Value, parse, raise_any, read_text
 
-_STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml")
+_STEM = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "a suite's name", "nightly.yaml, in a to z, digits and . _ -")
 
 
 def load_dut(name: str, directory: Path | None = None, prefix: str | None = None) -> DutConfig:

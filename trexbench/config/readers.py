@@ -54,7 +54,7 @@ def section(
         keys = keys_of(cls)
         known = tuple(dict.fromkeys(key for key, _, _ in keys.values()))
         nodes = value.mapping(what, known)
-        errors = list(value.unknown((*known, *also)))
+        errors = list(value.unknown(known, also))
         missing = [key for key, _, needed in keys.values() if (needed or key in required) and key not in nodes]
         if missing:
             errors.append(value.missing(missing, what))
@@ -94,7 +94,9 @@ def pattern(regex: str, what: str, example: str, longest: int = 64) -> Callable[
     @takes(**ONE_VALUE, title=what, pattern=f"^(?:{regex})$", maxLength=longest)
     def read(value: Value) -> str:
         raw = value.text()
-        if not compiled.fullmatch(raw) or len(raw) > longest:
+        if len(raw) > longest:
+            raise ConfigError(f"{raw[:80]!r} is too long for {what}", f"use at most {longest} characters")
+        if not compiled.fullmatch(raw):
             raise ConfigError(f"{raw[:80]!r} is not {what}", f"write it as {example}")
         return raw
 

@@ -62,7 +62,7 @@ def _mode(value: Value) -> str | TcpMode:
     text = value.text()
     modes = (method.mode(text) for method in METHODS.values())
     found = next((mode for mode in modes if mode is not None), None)
-    if found is None and "-ipv" in text:
+    if found is None and text.partition("-")[0] in [way.value for way in Way]:
         remedy = "one of TCP is forward, reverse or bidir, with -ipv4 or -ipv6, as in reverse-ipv6-4-streams-pinned"
         raise value.wrong(f"unknown mode {shown(text)}", remedy)
     return found or resolve_mode(text).name

@@ -47,7 +47,7 @@ class Value:
         try:
             return reader(self)
         except ConfigError as error:
-            here = f"{self.file}:{self.line}: {self.key}: "
+            here = f"{self.file}:{self.line}: {self.key + ': ' if self.key else ''}"
             errors = [e if str(e).startswith(f"{self.file}:") else ConfigError(f"{here}{e}") for e in error.each]
         raise as_one(errors)
 
@@ -58,10 +58,10 @@ class Value:
             raise self.wrong(f"{_kind(self)} where {what} should be", f"write {keys}")
         return self.raw
 
-    def unknown(self, known: Sequence[str]) -> Iterator[ConfigError]:
-        """Yield an error for each unknown key of this mapping."""
+    def unknown(self, known: Sequence[str], also: Sequence[str] = ()) -> Iterator[ConfigError]:
+        """Yield an error for each unknown key of this mapping. also: known keys that are not suggested."""
         for key, value in self.raw.items() if isinstance(self.raw, Mapping) else ():
-            if key not in known:
+            if key not in (*known, *also):
                 yield value.wrong("unknown key", nearest(key, known).strip() or f"known here: {', '.join(known)}")
 
     def items(self, what: str) -> Sequence[Value]:

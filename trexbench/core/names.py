@@ -6,18 +6,19 @@ import difflib
 from collections.abc import Iterable, Mapping
 
 LONGEST = 200
-REMEDY = "letters, digits, spaces and the like, no control characters and none of / \\ < >"
+REMEDY = f"at most {LONGEST} letters, digits, spaces and the like, no control characters and none of / \\ < >"
 _NEVER = frozenset("/\\<>")
 
 
 def is_name(value: object) -> bool:
-    """Test for printable text of at most LONGEST characters that cannot be taken for a path or an HTML tag."""
+    """Test for printable text of at most LONGEST characters, not all spaces, that is no path and no HTML tag."""
     return (
         isinstance(value, str)
         and 0 < len(value) <= LONGEST
         and value.isprintable()
         and not _NEVER & set(value)
         and value not in (".", "..")
+        and not value.isspace()
     )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
@@ -153,8 +153,16 @@ class RunResult(Run):
 
     @property
     def dut_warnings(self) -> tuple[RunWarning, ...]:
-        """Warnings about the DUT's own counters, each once."""
-        warnings = [warning for cost in self.costs for warning in cost.warnings]
+        """Warnings about the DUT's own counters, each once, with the phases of those that only some have."""
+        phases: dict[RunWarning, dict[str, None]] = {}
+        for cost in self.costs:
+            for warning in cost.warnings:
+                phases.setdefault(warning, {})[cost.name] = None
+        every = len({cost.name for cost in self.costs})
+        warnings = [
+            one if len(names) == every else replace(one, text=f"{', '.join(names)}: {one.text}")
+            for one, names in phases.items()
+        ]
         warnings += self.losses.warnings if self.losses else ()
         warnings += self.spread_check.warnings if self.spread_check else ()
         return tuple(dict.fromkeys(warnings))

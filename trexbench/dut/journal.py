@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
@@ -63,29 +64,46 @@ class NoJournal:
 
 
 class FileJournal:
-    """Journal of one DUT, ``<directory>/changes/<dut>.json``: replaced as a whole, and deleted when it is empty."""
+    """Journal of one DUT, ``<directory>/changes/<dut>.json``: replaced as a whole, and deleted when it is empty.
+
+    A name of other letters has its digest behind ``~``, which a journal of an earlier version lacks.
+    """
 
     def __init__(self, dut: str, directory: Path) -> None:
         self._dut = dut
-        self._path = directory / "changes" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', dut)}.json"
+        plain = re.sub(r"[^A-Za-z0-9_.-]", "_", dut)
+        digest = "" if plain == dut else f"~{sha256(os.fsencode(dut)).hexdigest()[:16]}"
+        self._path = directory / "changes" / f"{plain}{digest}.json"
+        self._former = self._path.with_name(f"{plain}.json")
         self._files = shared_files(self._path.parent, mode=0o700)
         self.name = str(self._path)
 
     def entries(self) -> Sequence[Entry]:
         """Read what is still to be reverted, the oldest first."""
-        not_ours = f"{self._path} is not a journal of changes"
+        document = self._read(self._path)
+        if document is not None and document.dut != self._dut:
+            remedy = "revert that DUT's changes first, by this command with its name"
+            raise StoreError(f"{self._path} has changes of the DUT {document.dut}", remedy)
+        return document.entries if document is not None else self._former_entries()
+
+    def _former_entries(self) -> Sequence[Entry]:
+        document = self._read(self._former) if self._former != self._path else None
+        return document.entries if document is not None and document.dut == self._dut else ()
+
+    def _read(self, path: Path) -> _Document | None:
+        not_ours = f"{path} is not a journal of changes"
         try:
-            if (data := self._files.read(self._path.name)) is None:
-                return ()
+            if (data := self._files.read(path.name)) is None:
+                return None
             document = msgspec.json.decode(data, type=_Document)
         except OSError as error:
-            raise StoreError(f"{self._path} cannot be read ({error.strerror})", "run as its owner") from None
+            raise StoreError(f"{path} cannot be read ({error.strerror})", "run as its owner") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise StoreError(f"{not_ours} ({error})", "inspect it, then remove it") from None
         if (document.schema, document.version) != (SCHEMA, VERSION):
             stated = f"{document.schema!r}, version {document.version}"
             raise StoreError(f"{not_ours} ({stated})", "inspect it, then remove it")
-        return document.entries
+        return document
 
     def add(self, entry: Entry) -> None:
         """Write an entry, which is on disk when this returns; StoreError where it cannot be written."""
@@ -100,11 +118,13 @@ class FileJournal:
 
     def _write(self, entries: Sequence[Entry]) -> None:
         try:
-            if not entries:
+            if entries:
+                document = msgspec.json.encode(_Document(SCHEMA, VERSION, self._dut, tuple(entries)))
+                self._files.replace(self._path.name, msgspec.json.format(document, indent=1))
+            else:
                 self._files.remove(self._path.name)
-                return
-            document = msgspec.json.encode(_Document(SCHEMA, VERSION, self._dut, tuple(entries)))
-            self._files.replace(self._path.name, msgspec.json.format(document, indent=1))
+            if self._former_entries():
+                self._files.remove(self._former.name)
         except OSError as error:
             raise StoreError(
                 f"{self._path} cannot be written ({error.strerror or error})",

@@ -206,10 +206,10 @@ def row_of(
     return SheetRow(tuple(of_text(item) if isinstance(item, str) else item for item in items), cell, metric, block)
 
 
-def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[str]]) -> Sheet:
-    """Put columns of text before the table's own. columns: their texts, for each row."""
+def with_columns(sheet: Sheet, heads: str, columns: Iterable[Sequence[Item | str]]) -> Sheet:
+    """Put columns of text before the table's own. columns: their items or texts, for each row."""
     pairs = zip(sheet.lines, columns, strict=False)
-    lines = tuple(replace(line, items=(*map(of_text, texts), *line.items)) for line, texts in pairs)
+    lines = tuple(replace(line, items=(*row_of(items).items, *line.items)) for line, items in pairs)
     return replace(sheet, heads=(*heads_of(heads), *sheet.heads), lines=lines)
 
 

@@ -15,7 +15,7 @@ from ..core.run import EMULATOR, mark_of
 from ..files import written_ns
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_RUN_FILE = re.compile(r"\d{6}-[A-Za-z0-9_-]+\.json")
+_RUN_FILE = re.compile(r"\d{6}-[\w-]+\.json")
 _MOST_BYTES = 64 << 20
 """Larger documents are not opened."""
 G = TypeVar("G", bound="Glance")

@@ -35,7 +35,8 @@ def find_old(results: Path, keep_nights: int | None, before: str | None, warn: C
         warn(f"not read: {results / path}: {reason}")
     nights = find_nights(results, warn)
     dates = {night.night for _, night in nights} | {row.night for row in rows if row.night}
-    ordered = sorted(dates or {night_of(row) for row in rows}, reverse=True)  # if no suite ran, days count as nights
+    dates = dates or {night_of(row) for row in rows}  # if no suite ran, days count as nights
+    ordered = sorted(filter(is_date, dates), reverse=True)
     kept = keep_nights or 0
     first = before if before is not None else ordered[kept - 1] if 0 < kept < len(ordered) else ""
     old = list(dict.fromkeys(path for row in rows if night_of(row) < first for path in _files(results, row)))

@@ -48,6 +48,11 @@ class Request(Setup, RunRequest):
         return self.verb if self.verb in STRATEGIES else Saturate.kind
 
     @property
+    def target_option(self) -> str:
+        """Command-line option of the target."""
+        return STRATEGIES[self.kind].target_option if self.verb == self.kind else "--rates"
+
+    @property
     def telemetry_mode(self) -> str:
         """Phase in which the DUT's counters are read: as asked, else the hold; none if the DUT is left as it is."""
         return self.telemetry or ("hold" if self.apply and self.dut.is_observed else "off")
@@ -198,9 +203,12 @@ def _offer(request: Request, wish: PlanDefaults, direction: Direction, profile: 
     if target > line * (1 + 1e-9):
         raise ConfigError(
             f"{wish.ramp_to} is {target:.0f} pps, over the line rate of {line:.0f} pps at {format_bits(speed_bps)}",
-            f"lower {STRATEGIES[request.kind].target_option}",
+            f"lower {request.target_option}",
         )
-    return Offer(direction, speed_bps, mean, line, min(target, line), wish.warmup.to_pps(mean, speed_bps))
+    warmup = wish.warmup.to_pps(mean, speed_bps)
+    if request.verb != request.kind:  # it has no option for the warm-up
+        warmup = min(warmup, target)
+    return Offer(direction, speed_bps, mean, line, min(target, line), warmup)
 
 
 def _plan(request: Request, wish: PlanDefaults, offers: Sequence[Offer]) -> Strategy:

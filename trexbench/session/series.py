@@ -15,7 +15,7 @@ from .keep import Measured, Output
 from .loop import Interrupted, as_error
 from .opening import open_session
 from .options import Case, Setup
-from .request import Request, make_request, require_observed
+from .request import DEFAULTS, Request, make_request, require_observed
 
 DEFAULT_MODE = "1flow-64b"
 SETTLE_S = 3.0
@@ -78,16 +78,11 @@ def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup
     if case.telemetry == "off":
         raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
     mode = case.mode or (None if case.profile else DEFAULT_MODE)
-    wished = PlanDefaults(hold_s=hold_s, warmup_s=SETTLE_S, loss=None)
+    wished = PlanDefaults(hold_s=hold_s, warmup=DEFAULTS.warmup, warmup_s=SETTLE_S)
     request = make_request("efficiency", replace(case, mode=mode), wished, setup)
     require_observed(request.dut, "efficiency")
     request = replace(request, telemetry=case.telemetry or (None if setup.apply else "hold"))
-    requests = []
-    for rate in rates:
-        slow = rate.unit == "pps" and rate.value < 1000
-        offered = replace(wished, ramp_to=rate, warmup=rate if slow else Rate(1000.0, "pps"))
-        requests.append((f"rate {rate}", replace(request, wished=offered)))
-    return requests
+    return [(f"rate {rate}", replace(request, wished=replace(wished, ramp_to=rate))) for rate in rates]
 
 
 def size_requests(

@@ -84,6 +84,11 @@ class Cost:
         return self.cycles_per_packet * self.forwarded_pps if self.cycles_per_packet is not None else None
 
     @property
+    def name(self) -> str:
+        """Phase, with the number of a confirmation's second trial."""
+        return self.phase.value if self.phase is not Phase.CONFIRM or self.trial < 2 else f"confirm {self.trial}"
+
+    @property
     def option(self) -> str:
         """Option by which it is counted for longer."""
         return "--confirm" if self.phase is Phase.CONFIRM else "--hold"

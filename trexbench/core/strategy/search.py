@@ -13,7 +13,7 @@ from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import Phase, Sample
 from ..load.windows import RunWindows, Window, last_windows, once
 from ..units import format_length, format_pps, format_share
-from ..verdict.blame import blame, without_loss
+from ..verdict.blame import blame, nothing_came, without_loss
 from ..verdict.evidence import STOOD, stalls_of, standing_windows
 from ..verdict.parts import NOT_FINISHED, DirectionResult, Goal, Limit, RunWarning, Stall, Verdict
 from ..verdict.path import find_path
@@ -175,8 +175,8 @@ class Search(Strategy):
             reason = f"{format_share(share)} of the frames were lost even at {pps}, the lowest rate that is offered"
             return Verdict(Limit.UNKNOWN, (f"{reason}: look for what loses frames on the path",), 0.0)
         if 2 * sum(w.blank for w in deciding) > len(deciding) and _stopped_once([*ramp, *windows]):
-            pps = format_pps(min(w.sent_pps for w in deciding if w.blank))
-            return Verdict(Limit.UNKNOWN, (f"nothing came through at {pps}: the DUT had stopped forwarding",), carried)
+            reason = nothing_came(min(w.sent_pps for w in deciding if w.blank))
+            return Verdict(Limit.UNKNOWN, (reason,), carried)
         # The interval of a DUT that varies may end beyond every rate that was offered.
         ends, low, high = (first.low_pps, first.high_pps), knees[0].low, knees[0].high
         offered = low and low * target, high * target if high else lossy_from

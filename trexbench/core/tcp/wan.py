@@ -10,7 +10,16 @@ from statistics import median
 
 from ..errors import ConfigError
 from ..typed import Amount, Count
-from ..units import format_bits, format_scaled, format_share, format_time, parse_duration, parse_share, parse_speed
+from ..units import (
+    format_bits,
+    format_scaled,
+    format_share,
+    format_time,
+    nominal,
+    parse_duration,
+    parse_share,
+    parse_speed,
+)
 
 LONGEST_S, MOST_LOSS = 2.0, 0.5
 """Longest delay, as the ping that proves the path gives up 2 s after its last request; largest loss each way."""
@@ -62,11 +71,11 @@ class Wan:
 
     def __str__(self) -> str:
         """Format it for people: ``20 ms, 1 Gbit/s``."""
-        words = [format_time(self.delay_s)] if self.delay_s else []
-        words += [format_bits(self.rate_bps)] if self.rate_bps is not None else []
-        words += [f"queue {format_size(self.queued_bytes)}"] if self.queued_bytes is not None else []
+        words = [nominal(format_time(self.delay_s))] if self.delay_s else []
+        words += [nominal(format_bits(self.rate_bps))] if self.rate_bps is not None else []
+        words += [f"queue {nominal(format_size(self.queued_bytes))}"] if self.queued_bytes is not None else []
         words += [f"loss {100 * self.loss:g} %"] if self.loss else []
-        words += [f"jitter {format_time(self.jitter_s)}"] if self.jitter_s else []
+        words += [f"jitter {nominal(format_time(self.jitter_s))}"] if self.jitter_s else []
         return ", ".join(words)
 
 

@@ -41,6 +41,11 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     return Limit.DUT, (words, *behind)
 
 
+def nothing_came(pps: float) -> str:
+    """Explain that this rate shows no limit, as no frame came through."""
+    return f"nothing came through at {format_pps(pps)}: the DUT had stopped forwarding"
+
+
 def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
     """Find who caused the loss in its first windows (onset), given all windows."""
     after_first = windows[windows.index(onset[0]) + 1 :]

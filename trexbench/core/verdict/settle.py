@@ -16,7 +16,7 @@ from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import CONFIRM_PHASES, Phase, Sample, by_trial
 from ..load.windows import NOTHING_SHARE, RunWindows, Window, build_window
 from ..units import format_pps, format_share
-from .blame import blame, misses
+from .blame import blame, misses, nothing_came
 from .evidence import MAX_RECHECKS, find_evidence, find_rechecks
 from .parts import Limit, Trial, Verdict
 from .path import alike, find_path
@@ -191,7 +191,7 @@ def _lost_less(measured: RunWindows, direction: Direction, verdict: Verdict, fai
         lossy = [(w.sent_pps, w.lost / w.sent) for w in windows if w.begin_s == verdict.saturated_at_s]
     for pps, share in lossy:
         if share > NOTHING_SHARE:
-            return f"nothing came through at {format_pps(pps)}: the DUT had stopped forwarding"
+            return nothing_came(pps)
         most = share + alike(share)
         higher = [w.sent_pps for w in (*windows, *held) if w.sent_pps > FAR_MORE * pps and w.lost <= most * w.sent]
         if higher:

@@ -53,8 +53,12 @@ class Column:
     def queues(self) -> str:
         return "" if self.rx_queues is None else f"{self.rx_queues}q"
 
+    @property
+    def name(self) -> str:
+        return f"{self.title} {self.queues}".rstrip()
+
     def __str__(self) -> str:
-        return f"{self.title} {self.queues}".rstrip() + (f" ({self.mark})" if self.mark else "")
+        return self.name + (f" ({self.mark})" if self.mark else "")
 
 
 def order_columns(columns: Iterable[Column]) -> tuple[Column, ...]:

@@ -21,9 +21,11 @@ from ...core.history.testers import FigureRatio
 from ...core.result import RunResult
 from ...core.run import Run
 from ...core.tcp.result import TcpResult
+from ..clean import clean
 from ..events import NightEvent
 from ..run.costs import known_costs
 from ..run.summary import RunSummary, summarise
+from ..sheet import Item, named
 from ..tcp.table import PublishedCell
 from ..words import format_count
 from .columns import Column, column_of, order_columns
@@ -225,10 +227,15 @@ class Report:
         cells = format_count(len(self.dated), "cell")
         return f"For {cells} the latest run is not from the night of {self.night}: it is shown with its own night"
 
-    def named(self, cell: Cell) -> str:
-        """Name of the cell, with the night of its run if that is not the report's."""
-        name = self.said(cell)
-        return f"{name}, {self.dated[cell]}" if cell in self.dated else name
+    def named(self, cell: Cell, name: str = "", night: str | None = None) -> Item:
+        """Name of the cell, or this one, and of a night: this one, else that of the run shown if not the report's."""
+        night = self.dated.get(cell) if night is None else night
+        return self.marked(name or str(cell.unmarked), cell.mark, f", {clean(night)}" if night else "")
+
+    def marked(self, name: str, mark: str, after: str = "") -> Item:
+        """Make an item of a name; its text lacks the mark of simulated runs on a page that has no others."""
+        whole = named(name, mark).text
+        return Item(f"{clean(name) if self.all_simulated else whole}{after}", f"{whole}{after}")
 
     @property
     def tcp_runs(self) -> tuple[tuple[TcpResult, tuple[str, ...]], ...]:
@@ -245,7 +252,7 @@ class Report:
         """All warnings, each text once, those of most runs first; runs are numbered as on the page."""
         every: list[tuple[str, str, int]] = []
         for number, cell in enumerate(self.runs):
-            every += [(self.named(cell), text, number) for text in self.summaries[cell].warnings]
+            every += [(self.named(cell).text, text, number) for text in self.summaries[cell].warnings]
         for number, (run, warnings) in enumerate(self.tcp_runs, len(self.runs)):
             cell = next(cell for cell, one in self.tcp.items() if one is run)
             every += [(self.said(f"{cell.dut_words}, TCP"), text, number) for text in warnings]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...core import result as packets
@@ -68,7 +68,7 @@ def tcp_parts(report: Report) -> Sequence[Part]:
         Part(
             "published",
             "Published figures",
-            tuple(published_sheets(report.published, marked=True)),
+            tuple(published_sheets(report.published, report.marked)),
             "Figures that others published for the same tests, and those measured here, in Mbit/s. Where the "
             "line was scaled down the ratio is to the same share of the published figure.",
         ),
@@ -89,8 +89,8 @@ def packet_parts(report: Report) -> Sequence[Part]:
         Part(
             "sizes",
             "Frame sizes",
-            (sizes_sheet(sized),),
-            figures=(size_figure(sized),) if sized else (),
+            (sizes_sheet(report, sized),),
+            figures=(size_figure([(str(of), cells, runs) for of, cells, runs in sized]),) if sized else (),
             caption="Frames per second of all directions together over the frame size with FCS (RFC 2544, section "
             "26.1). Dashed: line rate, the theoretical maximum. Open markers: lower bounds. The vertical axis has a "
             "log scale. Shares of line rate are summed over the directions: up to 200\u00a0% for two.",
@@ -105,7 +105,7 @@ PARTS: dict[str, Callable[[Report], Sequence[Part]]] = {tcp.SCHEMA: tcp_parts, p
 def sheets_of(report: Report, parts: Sequence[Part] | None = None) -> Iterator[Sheet]:
     """Yield every table of the report that has a row, in the page's order. parts: the report's, if made already."""
     sheets = (
-        change_sheet(report.groups),
+        change_sheet(report.groups, report.marked),
         grid_sheet("maximum-rate", "Maximum rate, % of line rate", report.grid, rates=False),
         grid_sheet("maximum-rate-absolute", "Maximum rate", report.grid, rates=True),
         grid_sheet("cycles-at-rates", "Cycles per packet at given rates", report.cost_grid, rates=True),
@@ -113,25 +113,7 @@ def sheets_of(report: Report, parts: Sequence[Part] | None = None) -> Iterator[S
         *(sheet for part in (parts_of(report) if parts is None else parts) for sheet in part.sheets),
         *(make(report) for make in (curve_sheet, older_sheet, cost_sheet, latency_sheet, trend_sheet, fact_sheet)),
     )
-    return (_with_run_names(sheet, report) for sheet in sheets if sheet.lines)
-
-
-def _with_run_names(sheet: Sheet, report: Report) -> Sheet:
-    """Remove the mark of simulated runs if all are (not in CSV); add nights that are not the report's."""
-    bare = report.all_simulated and sheet.heads[0].name in ("Run", "Cell", "DUT")
-    dated = report.dated if sheet.heads[0].name == "Run" and sheet.heads[1].name != "Night" else {}
-    lines = []
-    for line in sheet.lines:
-        name, *others = line.items
-        if bare:  # all of these names end with the mark, or with it and the date of an older night
-            named, comma, older = name.text.rpartition(", ") if name.text[-1:].isdigit() else (name.text, "", "")
-            named = named.removesuffix(" (simulated)").removesuffix(" simulated")
-            name = replace(name, text=f"{named}{comma}{older}")
-        night = None if line.cell is None else dated.get(line.cell)
-        if night is not None and name.raw == clean(line.cell):  # an older night's run has its own
-            name = replace(name, text=f"{name.text}, {clean(night)}", raw=f"{name.raw}, {clean(night)}")
-        lines.append(replace(line, items=(name, *others)))
-    return replace(sheet, lines=tuple(lines))
+    return (sheet for sheet in sheets if sheet.lines)
 
 
 def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:
@@ -161,7 +143,10 @@ def grid_item(cell: GridCell, rates: bool) -> Item:
 
 def fact_sheet(report: Report) -> Sheet:
     """Table of the facts that the latest run read back from each DUT."""
-    rows = ((str(column), *fact) for column, run in report.latest.items() for fact in facts_of(run.dut.get("facts")))
+    rows = []
+    for column, run in report.latest.items():
+        name = report.marked(column.name, column.mark and f"({column.mark})")
+        rows += [(name, *fact) for fact in facts_of(run.dut.get("facts"))]
     return make_sheet(":DUT; :Fact; :Value", rows, "facts", "Attested facts")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from ...core.history.causes import FindingGroup
@@ -11,14 +11,14 @@ from ...core.history.rows import Metric
 from ...core.history.series import night_of
 from ..clean import clean
 from ..groups import change_words, format_noise, group_kind, headline, noise_words, too_few
-from ..sheet import UNITS, Item, Sheet, make_sheet, of_change, of_count, of_metric, raw_of, row_of
+from ..sheet import UNITS, Item, Sheet, make_sheet, named, of_change, of_count, of_metric, raw_of, row_of
 from ..words import NONE
 from .grid import change_text
 from .report import Report
 
 
-def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
-    """Table with a row for each finding, below its group's headline."""
+def change_sheet(groups: Sequence[FindingGroup], marked: Callable[[str, str], Item] = named) -> Sheet:
+    """Table with a row for each finding, below its group's headline. marked: makes an item of a name and its mark."""
     heads = ":Cell; :Figure; :Which; Change [%]; Before; After; Noise [%]; Nights; :Since"
     rows = []
     for group in groups:
@@ -26,7 +26,7 @@ def change_sheet(groups: Sequence[FindingGroup]) -> Sheet:
         for finding in (one for some in group.by_metric().values() for one in some):
             metric, before = finding.metric, finding.before
             items = (
-                str(finding.cell),
+                marked(str(finding.cell.unmarked), finding.cell.mark),
                 _metric(metric),
                 kind,
                 replace(of_change(finding.share), text=change_words(finding)),
@@ -45,6 +45,7 @@ def trend_sheet(report: Report) -> Sheet:
     heads = ":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Failed"
     rows = []
     for trend in report.trends:
+        name = report.named(trend.cell, night="")
         counts = tuple(of_count(len(some)) for some in (trend.runs, trend.failed))
         for metric in trend.metrics:
             values = trend.values(metric)
@@ -53,7 +54,7 @@ def trend_sheet(report: Report) -> Sheet:
             bound = metric.bounded and row.at_least
             latest, night = of_metric(value, metric, bound), night_of(row)
             items: tuple[Item | str, ...] = (
-                str(trend.cell),
+                name,
                 _metric(metric),
                 latest if night == report.night else replace(latest, text=f"{latest.text} ({clean(night)})"),
                 Item(
@@ -67,7 +68,7 @@ def trend_sheet(report: Report) -> Sheet:
             )
             rows.append(row_of(items, trend.cell, metric.name))
         if not trend.metrics:
-            rows.append(row_of((str(trend.cell), *[""] * 5, *counts), trend.cell))
+            rows.append(row_of((name, *[""] * 5, *counts), trend.cell))
     return make_sheet(heads, rows, "trends", "Every figure of every cell")
 
 

@@ -33,13 +33,13 @@ from .report import Report
 FEWEST_SIZES = 3
 """Fewest frame sizes of a DUT that make a plot over the frame size."""
 _SIZE = re.compile(r"(.+)-\d+b")
-SizedDut = tuple[str, tuple[Cell, ...], tuple[RunResult, ...]]
-"""Name of a DUT and its load, a cell of it, and its runs, smaller frames first."""
+SizedDut = tuple[Cell, tuple[Cell, ...], tuple[RunResult, ...]]
+"""A cell without its frame size, one with it, and its runs, smaller frames first."""
 
 
 def curve_sheet(report: Report) -> Sheet:
     rows = (
-        row_of((str(curve.cell), *direction_items(curve.result), LIMIT_WORDS[curve.result.limit]), curve.cell)
+        row_of((report.named(curve.cell), *direction_items(curve.result), LIMIT_WORDS[curve.result.limit]), curve.cell)
         for curve in report.curves
     )
     heads = f":Run; :Direction; {rate_heads(curve.result for curve in report.curves)}; :Limit"
@@ -56,7 +56,7 @@ def older_sheet(report: Report) -> Sheet:
     rows = []
     for cell, some in report.older.items():
         for one in some:
-            about = str(cell), one.night, one.words
+            about = report.named(cell, night=""), one.night, one.words
             note = "the DUT was configured differently" if one.otherwise else ""
             for curve in one.curves:
                 direction, rate, interval, first_bad, _, received, loss = direction_items(curve.result)
@@ -73,8 +73,8 @@ def older_sheet(report: Report) -> Sheet:
 def cost_sheet(report: Report) -> Sheet:
     rows = []
     for cell, latest in report.costs.items():
-        older = ((f"{cell}, {one.night}", one.costs) for one in report.older.get(cell, ()))
-        for name, cost in ((name, cost) for name, costs in ((str(cell), latest), *older) for cost in costs):
+        older = ((report.named(cell, night=one.night), one.costs) for one in report.older.get(cell, ()))
+        for name, cost in ((name, cost) for name, costs in ((report.named(cell), latest), *older) for cost in costs):
             if cost.phase is Phase.RAMP:
                 continue
             phase = f"{cost.phase.value} {cost.trial}" if cost.trial > 1 else cost.phase.value
@@ -85,7 +85,7 @@ def cost_sheet(report: Report) -> Sheet:
 def latency_sheet(report: Report) -> Sheet:
     """Table with a row for each load of every direction."""
     loads = ((row.cell, one) for row in report.latencies for one in row.loads)
-    rows = (row_of((str(cell), *latency_items(one)), cell) for cell, one in loads)
+    rows = (row_of((report.named(cell), *latency_items(one)), cell) for cell, one in loads)
     return make_sheet(f":Run; {LATENCY_HEADS}", rows, "latency", LATENCIES)
 
 
@@ -96,7 +96,8 @@ def search_sheet(report: Report) -> Sheet:
         "Duration [s]; :Limit"
     )
     directions = ((cell, run, one) for cell, run in report.runs.items() for one in run.directions)
-    rows = (row_of((str(cell), *_goal(run, one, of)), cell) for cell, run, one in directions for of in one.goals)
+    goals = ((cell, _goal(run, one, of)) for cell, run, one in directions for of in one.goals)
+    rows = (row_of((report.named(cell), *items), cell) for cell, items in goals)
     return make_sheet(heads, rows, "searches", "Searches")
 
 
@@ -115,8 +116,8 @@ def _goal(run: RunResult, one: DirectionResult, goal: Goal) -> Iterator[Item | s
     yield limit_words(run, one, goal)
 
 
-def sizes_sheet(duts: Sequence[SizedDut]) -> Sheet:
-    names = ((name,) for name, _, results in duts for _ in throughputs(results))
+def sizes_sheet(report: Report, duts: Sequence[SizedDut]) -> Sheet:
+    names = ((report.named(of, night=""),) for of, _, results in duts for _ in throughputs(results))
     return with_columns(size_sheet([run for _, _, results in duts for run in results]), ":Run", names)
 
 
@@ -132,7 +133,7 @@ def find_sized(runs: Mapping[Cell, RunResult]) -> list[SizedDut]:
         results = tuple(sorted(some.values(), key=_frame_bytes))
         if len({*map(_frame_bytes, results)}) >= FEWEST_SIZES:
             cell = next(iter(some))
-            duts.append((str(replace(cell, mode=str(sizeless))), (cell,), results))
+            duts.append((replace(cell, mode=str(sizeless)), (cell,), results))
     return duts
 
 

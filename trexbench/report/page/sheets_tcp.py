@@ -35,18 +35,12 @@ RATES = (
 
 
 def tcp_sheet(report: Report) -> Sheet:
-    rows = ((_name_item(report, one), *rate_items(one)) for one in report.tcp_cells)
+    rows = ((report.named(one.cell, one.name), *rate_items(one)) for one in report.tcp_cells)
     return make_sheet(RATES, rows, "tcp", "TCP through the router")
 
 
-def _name_item(report: Report, one: TcpCell, name: str = "") -> Item:
-    """Name of the cell, with the night of its run if that is not the report's. name: replaces the cell's."""
-    night = report.dated.get(one.cell, "")
-    return of_text(", ".join(filter(None, (f"{name or one.name} {one.cell.mark}".rstrip(), night))))
-
-
 def rate_items(one: TcpCell) -> Iterator[Item]:
-    """Yield the items of RATES but the run's name."""
+    """Yield the items of RATES after the name."""
     summary, hottest = one.summary, one.hottest
     yield of_bits(summary.rate_bps, bound=summary.at_least)
     yield of_apart(summary.uncertainty_bps)
@@ -63,14 +57,18 @@ def rate_items(one: TcpCell) -> Iterator[Item]:
 def leg_sheet(report: Report) -> Sheet:
     """Table of each leg's intervals, summed up as ``datamash`` does."""
     rows = (
-        row_of(way_items(flow), block=_name_item(report, one).text) for one in report.tcp_cells for flow in one.flows
+        row_of(way_items(flow), block=report.named(one.cell, one.name).text)
+        for one in report.tcp_cells
+        for flow in one.flows
     )
     return make_sheet(WAYS, rows, "tcp-legs", "Every leg of TCP, in Mbit/s", "Run")
 
 
 def ping_sheet(report: Report) -> Sheet:
     rows = (
-        row_of(ping_items(ping), block=_name_item(report, one).text) for one in report.tcp_cells for ping in one.pings
+        row_of(ping_items(ping), block=report.named(one.cell, one.name).text)
+        for one in report.tcp_cells
+        for ping in one.pings
     )
     return make_sheet(PINGS, rows, "tcp-pings", "Every ping", "Run")
 
@@ -94,14 +92,13 @@ def tunnel_cells(report: Report) -> list[TcpCell]:
 def tunnel_sheet(report: Report) -> Sheet:
     cpus = "; ".join(f"CPU of the {head} [% of a core]" for head in CPU_NAMES.values())
     heads = f":Run; :Tunnel; MTU; Mean rate [bit/s]; {cpus}; Payload per CPU second [bit]; :Limit"
-    return make_sheet(
-        heads, (_tunnel(report, one) for one in tunnel_cells(report)), "tunnels", "Tunnels, and the CPU that they take"
-    )
+    rows = (_tunnel(report, one) for one in tunnel_cells(report))
+    return make_sheet(heads, rows, "tunnels", "Tunnels, and the CPU that they take")
 
 
 def _tunnel(report: Report, one: TcpCell) -> Iterator[Item | str]:
     summary, cell, setup = one.summary, one.cell, one.result.setup
-    yield _name_item(report, one, f"{replace(cell, over=None).dut_words} {mode_words(cell)}")
+    yield report.named(cell, f"{replace(cell, over=None).dut_words} {mode_words(cell)}")
     yield " by ".join(filter(None, (one.tunnel, setup.tunnel_by))) if one.tunnel else "none"
     yield of_count(setup.tunnel_mtu if one.tunnel else None)
     yield of_bits(summary.rate_bps, bound=summary.at_least)
@@ -121,5 +118,7 @@ def process_sheet(report: Report) -> Sheet:
         for host, process in sorted(processes, key=lambda item: not item[1].role):
             names = (process.whose or host, process.role or NONE, process.name)
             shares, cores = map(of_share, (process.user, process.system)), ", ".join(map(str, process.cpus)) or NONE
-            rows.append(row_of((*names, *shares, cores, of_share(process.waiting)), block=_name_item(report, one).text))
+            rows.append(
+                row_of((*names, *shares, cores, of_share(process.waiting)), block=report.named(one.cell, one.name).text)
+            )
     return make_sheet(heads, rows, "tunnel-processes", "Processes of every host", "Run")

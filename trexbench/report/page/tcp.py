@@ -16,7 +16,7 @@ from ...core.tcp.plan import Way
 from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import Wan, format_size
-from ...core.units import format_share, nominal
+from ...core.units import format_share
 from ..plots import PlotFigure
 from ..tcp.curves import find_plot
 
@@ -161,7 +161,7 @@ class WanRun:
     def title(self) -> str:
         """Name to choose the plot by."""
         wan = self.result.setup.wan
-        return self.name if wan is None else f"{self.name}, WAN of {nominal(f'{wan} ').rstrip()}"
+        return self.name if wan is None else f"{self.name}, WAN of {wan}"
 
     @property
     def about(self) -> str:

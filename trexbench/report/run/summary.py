@@ -142,8 +142,7 @@ def format_frames(value: float) -> str:
 def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
     for cost in held:
-        name = cost.phase.value if cost.phase is not Phase.CONFIRM or cost.trial < 2 else f"confirm {cost.trial}"
-        yield f"{name}:" if len(held) > 1 else "cost", cost_words(cost)
+        yield f"{cost.name}:" if len(held) > 1 else "cost", cost_words(cost)
     if result.losses is not None and result.losses.lost:
         yield "loss", result.losses.sentence
     for direction, streams in result.streams.items():

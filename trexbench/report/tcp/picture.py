@@ -49,8 +49,7 @@ def compose_bdp(result: TcpResult) -> Figure | None:
     # The page says so in the caption: so long a title is wider than a phone.
     sizes = replace(plot.x, title=f"{plot.x.title}: the last number of tcp_rmem and tcp_wmem")
     setup, product = result.setup, find_product(result)
-    words = [f"WAN of {setup.wan}"] if setup.wan is not None else []
-    words += [f"scaled down from {setup.wan_asked}"] if setup.wan_asked is not None else []
+    words = [f"scaled down from {setup.wan_asked}"] if setup.wan_asked is not None else []
     words += [f"BDP {format_size(product.size_bytes)}"] if product is not None else []
     return _titled(compose_plot(replace(plot, x=sizes)), result, ", buffers and BDP", *words)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -13,7 +13,7 @@ from ...core.tcp.cpu import COLUMNS
 from ...core.tcp.limit import TcpLimit
 from ...core.units import format_scaled
 from ..room import wrapped
-from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, named, of_share, of_text
+from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_share, of_text
 from ..words import SIMULATED, format_count, mark_banners, starred
 
 _HEADS = (
@@ -74,12 +74,14 @@ class PublishedCell:
         return {name: own[name] / share if name in own else None for name, share in self.published_cpu.items() if share}
 
 
-def published_sheets(lines: Sequence[PublishedCell], marked: bool = False) -> list[Sheet]:
+def published_sheets(
+    lines: Sequence[PublishedCell], marked: Callable[[str, str], Item] = lambda name, _: of_text(name)
+) -> list[Sheet]:
     """Make tables of the cells in this order: rates in Mbit/s, pings in ms; and CPU of processes where there is any.
 
-    marked: simulated and emulated cells are.
+    marked: makes an item of a cell's name and its mark.
     """
-    names = [named(one.cell.known_by, one.row.cell.mark if marked and one.row is not None else "") for one in lines]
+    names = [marked(one.cell.known_by, "" if one.row is None else one.row.cell.mark) for one in lines]
     pairs = [*zip(names, lines, strict=True)]
     rates = make_sheet(_HEADS, (_row(*pair) for pair in pairs), "published", "Beside published figures, in Mbit/s")
     if not any(one.published_cpu or "client_tunnel" in one.cpu for one in lines):

@@ -103,11 +103,12 @@ def headline(result: TcpResult) -> str:
 
 
 def where_words(result: TcpResult) -> str:
-    """The DUT, its variant, and the tunnel that the traffic went through."""
+    """The DUT, its variant, and the tunnel and WAN that the traffic went through."""
     inside = any(result.setup.header_bytes(leg.version) for leg in result.plan.legs)
     tunnel = " ".join(filter(None, (result.setup.tunnel, result.setup.tunnel_between))) if inside else ""
     marks = ", ".join(filter(None, (text_of(result.command, "variant", ""), tunnel)))
-    return f"{text_of(result.dut, 'name', '?')}{f' ({marks})' if marks else ''}"
+    wan = "" if result.setup.wan is None else f", WAN of {result.setup.wan}"
+    return f"{text_of(result.dut, 'name', '?')}{f' ({marks})' if marks else ''}{wan}"
 
 
 def answer_words(result: TcpResult) -> str:

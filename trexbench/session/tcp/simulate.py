@@ -23,8 +23,6 @@ _PING_INTERVAL_S = 1.0
 class SimulatedBench:
     """A bench of run_tcp without packets. ConfigError if the DUT has no twin, or its twin not this variant."""
 
-    warnings: tuple[RunWarning, ...] = ()
-
     def __init__(self, request: TcpRequest) -> None:
         dut = request.dut
         spec, congestion = dut.chosen_twin, request.plan.congestion or DEFAULT_CONGESTION
@@ -32,6 +30,11 @@ class SimulatedBench:
         self._model = TcpModel(spec, dut.speed_bps, dut.wan, congestion, dut.hosts.through, dut.dials_in)
         self.clock, self._streams = HeldClock(request.pace), request.plan.streams
         self._twin, self._variant = TcpTwin(self._model, self._seed), request.variant
+
+    @property
+    def warnings(self) -> tuple[RunWarning, ...]:
+        tunnel = f"what the {self._model.tunnel.kind} tunnel costs the CPUs is not simulated: a real one may be slower"
+        return (RunWarning("tunnel-cpu", tunnel),) if self._model.tunnel.is_opened else ()
 
     @property
     def setup(self) -> TcpEnvironment:
