@@ -84,7 +84,7 @@ def test_neither_frames_on_their_way_nor_a_generator_that_falls_short_far_above_
 
 def test_a_router_that_always_loses_too_much_has_no_lower_bound_and_that_is_said() -> None:
     (one,) = searched(World(base_loss=0.1))
-    assert one.limit is Limit.DUT and "no lower bound" in one.reasons[0]
+    assert one.limit is Limit.UNKNOWN and "no lower bound" in one.reasons[0]
     assert (one.maximum_pps, one.low_pps, one.goals[0].received_pps) == (0.0, None, None)
 
 

@@ -148,10 +148,12 @@ class MlrSearch(Strategy):
         if not any(_loss_ratio(_counts(w)) > loss for w in bad):
             other = ("this direction lost nothing at the rates at which another did",)
             return Verdict(Limit.NONE, other, carried, last_good_pps=carried, goals=goals)
-        if first.low_pps is None:
-            reasons = (f"no lower bound: no rate tried stayed within {format_share(loss)}", *reasons)
         if outcome.next_load is not None:
             reasons = (*reasons, "the run ended before MLRsearch did")
+        if first.low_pps is None:
+            none = f"no lower bound: no rate tried stayed within {format_share(loss)}"
+            reasons = (f"{none}: look for what loses frames on the path", *reasons)
+            return Verdict(Limit.UNKNOWN, reasons, saturated_at_s=since_s, goals=goals)
         ends = first.low_pps, first.high_pps
         return Verdict(limit, reasons, first.maximum_pps, *ends, first.low_pps, ends[1] or lossy_from, since_s, goals)
 
