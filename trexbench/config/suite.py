@@ -23,9 +23,7 @@ from .model import MOST_QUEUES, PlanDefaults, plan_defaults
 from .variants import NO_VARIANT, VARIANT_NAME
 from .yamltree import Value
 
-DUT_NAME = r.pattern(
-    r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, for dut_configs/netgate-vpp.yaml"
-)
+DUT_NAME = r.pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a DUT", "netgate-vpp, in a to z, digits and . _ -")
 
 
 def _packets_mode(text: str) -> str | None:

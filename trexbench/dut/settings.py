@@ -303,9 +303,7 @@ class Attestation:
         return f"{self.dut} {verb} what its config says: {'; '.join(map(str, self.mismatches))}"
 
 
-def not_attested(
-    config: DutConfig, reason: str = "--no-apply: nothing was applied and nothing was read back"
-) -> Attestation:
+def not_attested(config: DutConfig, reason: str = "--no-apply") -> Attestation:
     """Attestation of a DUT that was configured by hand."""
     return Attestation(config.name, config.driver, False, {"not attested": reason})
 

@@ -97,7 +97,7 @@ def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
 
 def _require_measurable(plan: TcpPlan) -> None:
     """ConfigError for figures with which nothing can be measured."""
-    _require_within("-P", plan.streams, 1, MOST_STREAMS, "connections")
+    _require_within("--streams", plan.streams, 1, MOST_STREAMS, "connections")
     _require_within("--ping", plan.pings, 0, MOST_PINGS, "echo requests")
     _require_within("--time", plan.time_s, 1, LONGEST_S, "s")
     _require_within("--interval", plan.interval_s, 0.1, 60, "s")
