@@ -42,8 +42,8 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
 
 
 def nothing_came(pps: float) -> str:
-    """Explain that this rate shows no limit, as no frame came through."""
-    return f"nothing came through at {format_pps(pps)}: the DUT had stopped forwarding"
+    """Explain that this rate shows no limit, as hardly a frame came through (windows.NOTHING_SHARE)."""
+    return f"less than 1 % came through at {format_pps(pps)}: the DUT had stopped forwarding, or is far slower"
 
 
 def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]]:
