@@ -139,32 +139,30 @@ def parse_speed(text: str) -> float:
     return float(match["number"]) * _SCALE[match["scale"]]
 
 
-def format_scaled(value: float, unit: str, digits: int = 4) -> str:
-    """Format with an SI prefix and ``digits`` significant digits: ``1.488 Mpps``, ``418.7 Mbit/s``."""
+def format_scaled(value: float, unit: str, digits: int = 4, chosen: bool = False) -> str:
+    """Format with an SI prefix and ``digits`` significant digits: ``1.488 Mpps``, ``418.7 Mbit/s``.
+
+    chosen: here and below, a figure that was chosen and not measured has no trailing zeros: ``1 Gbit/s``, ``97 %``.
+    """
     if value != value:  # NaN
         return f"? {unit}"
     prefixes, least = ((1e9, "G"), (1e6, "M"), (1e3, "k")), 1 - 0.5 * 10**-digits
     divisor, prefix = next((one for one in prefixes if abs(value) >= one[0] * least), (1.0, ""))
-    return f"{_significant(value / divisor, digits)} {prefix}{unit}"
+    return f"{_significant(value / divisor, digits, chosen)} {prefix}{unit}"
 
 
-def nominal(text: str) -> str:
-    """Strip trailing zeros, for a figure that was chosen and not measured: ``1 Gbit/s``, ``97 %``."""
-    return re.sub(r"(\d+\.\d*?)0+(?= )", r"\1", text).replace(". ", " ")
+def format_pps(pps: float, chosen: bool = False) -> str:
+    return format_scaled(pps, "pps", chosen=chosen)
 
 
-def format_pps(pps: float) -> str:
-    return format_scaled(pps, "pps")
+def format_bits(bps: float, chosen: bool = False) -> str:
+    return format_scaled(bps, "bit/s", chosen=chosen)
 
 
-def format_bits(bps: float) -> str:
-    return format_scaled(bps, "bit/s")
-
-
-def format_time(seconds: float) -> str:
+def format_time(seconds: float, chosen: bool = False) -> str:
     """Format a short time in the unit that fits it: ``23.4 us``, ``1.52 ms``."""
     scale, unit = (1e6, "us") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1.0, "s")
-    return f"{_significant(seconds * scale, 3)} {unit}"
+    return f"{_significant(seconds * scale, 3, chosen)} {unit}"
 
 
 def format_share(fraction: float, bound: bool = False) -> str:
@@ -209,6 +207,7 @@ def seconds_of(text: str | None) -> float | None:
     return float(timegm((year, month, day, hour, minute, second))) if hour < 24 and max(minute, second) < 60 else None
 
 
-def _significant(value: float, digits: int) -> str:
+def _significant(value: float, digits: int, chosen: bool) -> str:
     whole = len(str(int(float(f"{abs(value):.{digits}g}"))))  # 99.9999 becomes 100.0
-    return f"{value:.{max(0, digits - whole)}f}"
+    text = f"{value:.{max(0, digits - whole)}f}"
+    return text.rstrip("0").rstrip(".") if chosen and "." in text else text

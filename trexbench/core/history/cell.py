@@ -13,7 +13,7 @@ from ..strategy.kinds import suffix_of
 from ..tcp.path import TrafficPath
 from ..tcp.plan import TcpMode
 from ..tcp.result import TcpResult
-from ..units import format_pps, nominal
+from ..units import format_pps
 
 TCP_KIND, EFFICIENCY = "tcp", "efficiency"
 """Kinds of cells besides the strategies: TCP between two hosts, and what packets cost at a given rate."""
@@ -74,7 +74,11 @@ class Cell:
     @property
     def kind_words(self) -> str:
         """Suffix that distinguishes runs from ramps: ``saturate``, ``efficiency at 1 Mpps``; empty for ramps."""
-        return suffix_of(self.kind) if self.held_pps is None else f"{self.kind} at {nominal(format_pps(self.held_pps))}"
+        return (
+            suffix_of(self.kind)
+            if self.held_pps is None
+            else f"{self.kind} at {format_pps(self.held_pps, chosen=True)}"
+        )
 
     @property
     def known_by(self) -> str:

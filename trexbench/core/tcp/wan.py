@@ -10,16 +10,7 @@ from statistics import median
 
 from ..errors import ConfigError
 from ..typed import Amount, Count
-from ..units import (
-    format_bits,
-    format_scaled,
-    format_share,
-    format_time,
-    nominal,
-    parse_duration,
-    parse_share,
-    parse_speed,
-)
+from ..units import format_bits, format_scaled, format_share, format_time, parse_duration, parse_share, parse_speed
 
 LONGEST_S, MOST_LOSS = 2.0, 0.5
 """Longest delay, as the ping that proves the path gives up 2 s after its last request; largest loss each way."""
@@ -71,11 +62,11 @@ class Wan:
 
     def __str__(self) -> str:
         """Format it for people: ``20 ms, 1 Gbit/s``."""
-        words = [nominal(format_time(self.delay_s))] if self.delay_s else []
-        words += [nominal(format_bits(self.rate_bps))] if self.rate_bps is not None else []
-        words += [f"queue {nominal(format_size(self.queued_bytes))}"] if self.queued_bytes is not None else []
+        words = [format_time(self.delay_s, chosen=True)] if self.delay_s else []
+        words += [format_bits(self.rate_bps, chosen=True)] if self.rate_bps is not None else []
+        words += [f"queue {format_size(self.queued_bytes, chosen=True)}"] if self.queued_bytes is not None else []
         words += [f"loss {100 * self.loss:g} %"] if self.loss else []
-        words += [f"jitter {nominal(format_time(self.jitter_s))}"] if self.jitter_s else []
+        words += [f"jitter {format_time(self.jitter_s, chosen=True)}"] if self.jitter_s else []
         return ", ".join(words)
 
 
@@ -145,9 +136,9 @@ def parse_size(text: str) -> int:
     return size
 
 
-def format_size(size: float) -> str:
+def format_size(size: float, chosen: bool = False) -> str:
     """Format a size in powers of ten: ``16.8 MB``."""
-    return format_scaled(size, "B", 3)
+    return format_scaled(size, "B", 3, chosen)
 
 
 _READERS: Mapping[str, tuple[str, Callable[[str], float]]] = {

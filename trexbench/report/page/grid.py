@@ -14,7 +14,7 @@ from ...core.history.rows import COST, Metric, RunRow, cells_of
 from ...core.history.testers import FigureRatio, histories_of
 from ...core.strategy.kinds import suffix_of
 from ...core.strategy.saturate import Saturate
-from ...core.units import format_pps, format_scaled, nominal, round_down
+from ...core.units import format_pps, format_scaled, round_down
 from ..groups import step_words, too_few
 from ..words import NONE, format_count, format_figure, format_limit, format_whole, status_words
 from .columns import Column, column_of, order_columns
@@ -313,7 +313,7 @@ def _rows_of(load: Cell, columns: Sequence[Column], figures: Mapping[Cell, GridC
     """Yield a row for a load, or one for each traffic if its runs sent different traffic."""
     of = tuple(column.cell(load) for column in columns)
     cells = [figures.get(cell, NOT_RUN) for cell in of]
-    name = mode_words(load) if load.held_pps is None else f"{load.mode} at {nominal(format_pps(load.held_pps))}"
+    name = mode_words(load) if load.held_pps is None else f"{load.mode} at {format_pps(load.held_pps, chosen=True)}"
     pairs = zip(of, cells, strict=True)
     sent = [figure.row and figure.row.traffic and _traffic_words(figure.row, cell) for cell, figure in pairs]
     traffics = list(dict.fromkeys(filter(None, sent)))

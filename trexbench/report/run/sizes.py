@@ -9,7 +9,7 @@ from itertools import groupby
 from ...core.history.cell import Cell
 from ...core.load.plan import Direction
 from ...core.result import RunResult, Status
-from ...core.units import format_pps, format_share, nominal
+from ...core.units import format_pps, format_share
 from ...core.verdict.parts import Limit
 from ..plots import SOFT, PlotAxis, PlotFigure, PlotLine, decades
 from ..room import wrapped
@@ -105,7 +105,7 @@ def size_figure(duts: Sequence[tuple[str, tuple[Cell, ...], Sequence[RunResult]]
     names, span = [(size, f"{size:g}") for size in every], (every[0] / 1.2, every[-1] * 1.2)
     return PlotFigure(
         PlotAxis("frame size with FCS, bytes", names, span),
-        PlotAxis("frames per second", decades(lambda pps: nominal(format_pps(pps)), range(2, 10))),
+        PlotAxis("frames per second", decades(lambda pps: format_pps(pps, chosen=True), range(2, 10))),
         [*most.values(), *lines],
     )
 

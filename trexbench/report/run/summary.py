@@ -13,7 +13,7 @@ from ...core.load.sample import Phase
 from ...core.load.windows import phase_window
 from ...core.result import RunResult, Status
 from ...core.strategy.base import Strategy
-from ...core.units import format_bits, format_length, format_pps, format_share, format_time, nominal
+from ...core.units import format_bits, format_length, format_pps, format_share, format_time
 from ...core.verdict.parts import DirectionResult, Goal, Limit
 from ...core.verdict.streams import StreamLoss, lost_first, stream_names
 from ..sheet import Item, of_interval, of_pps
@@ -221,16 +221,16 @@ def plan_words(plan: Strategy) -> str:
     targets = []
     for offer, directions in alike.items():
         of = "per direction" if len(alike) == 1 else ", ".join(directions)
-        line = f"{format_pps(offer.line_rate_pps)} {of} at {nominal(format_bits(offer.line_rate_bps))}"
-        share = nominal(format_share(offer.line_share(offer.target_pps)))
+        line = f"{format_pps(offer.line_rate_pps)} {of} at {format_bits(offer.line_rate_bps, chosen=True)}"
+        share = f"{100 * offer.line_share(offer.target_pps):.3g} %"
         targets.append(f"{format_pps(offer.target_pps)} ({share} of line rate, {line})")
-    warmup = nominal(format_pps(max(offer.warmup_pps for offer in plan.offers)))
+    warmup = format_pps(max(offer.warmup_pps for offer in plan.offers), chosen=True)
     steps = [f"{warmup} for {format_length(plan.warmup_s)}", *plan.words(" and ".join(targets))]
     return f"{', '.join(steps)}; {plan.rule}; a sample every {plan.sample_s:g} s"
 
 
 def line_speeds(plan: Strategy) -> str:
-    return " and ".join(nominal(format_bits(speed)) for speed in plan.line_rates_bps)
+    return " and ".join(format_bits(speed, chosen=True) for speed in plan.line_rates_bps)
 
 
 def _generator(generator: Mapping[str, Any]) -> str:

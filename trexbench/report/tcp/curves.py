@@ -8,7 +8,7 @@ from ...core.history.cell import Cell
 from ...core.tcp.bdp import BdpRow
 from ...core.tcp.result import TcpResult
 from ...core.tcp.wan import Wan, format_size
-from ...core.units import format_bits, format_time, nominal
+from ...core.units import format_bits, format_time
 from ..plots import BAD, INK, SOFT, PlotAxis, PlotFigure, PlotLine
 from ..words import format_bound
 
@@ -54,7 +54,7 @@ def find_plot(
         for number, (name, some) in enumerate(series.items())
     ]
     return PlotFigure(
-        PlotAxis("buffers of both hosts", [(size, nominal(format_size(size))) for size in sizes], span),
+        PlotAxis("buffers of both hosts", [(size, format_size(size, chosen=True)) for size in sizes], span),
         PlotAxis(f"payload received, {unit}", span=(0.0, scale * top_bps)),
         [*bounds.values(), *measured],
         title,

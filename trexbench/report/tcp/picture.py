@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 from ...core.tcp.bdp import find_product, find_rows
 from ...core.tcp.result import FlowResult, TcpResult
 from ...core.tcp.wan import format_size
-from ...core.units import format_bits, nominal
+from ...core.units import format_bits
 from ..palette import BLUE, GREEN, GREY, VERMILION, find_look
 from ..run.picture import new_figure, render, titled
 from ..run.picture_plot import compose_plot
@@ -72,7 +72,7 @@ def _draw_rates(axes: Axes, flows: Sequence[FlowResult]) -> None:
     axes.set_ylim(0)
     axes.set_xlabel("time since the leg began, s")
     axes.set_ylabel("payload received")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda bps, _: nominal(format_bits(bps)) if bps else "0"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda bps, _: format_bits(bps, chosen=True) if bps else "0"))
     axes.grid(color="#dddddd", linewidth=0.6)
     if flows:
         axes.legend(fontsize=8, loc="lower right")
