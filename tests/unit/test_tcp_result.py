@@ -18,7 +18,7 @@ from trexbench.core.tcp.result import TcpResult, from_document
 from trexbench.core.tcp.wan import parse_wan
 from trexbench.core.typed import Status
 from trexbench.core.verdict.parts import RunWarning
-from trexbench.report.tcp.text import format_tcp, headline, where_words
+from trexbench.report.tcp.text import format_tcp, headline, of_mega, where_words
 from trexbench.results.document import checked_rows, encode
 
 GOLDEN = File(__file__).resolve().parents[1] / "fixtures" / "tcp-v1.json"
@@ -110,6 +110,7 @@ def test_repetitions_are_one_summary() -> None:
     assert (found.repetitions, found.rate_bps) == (3, pytest.approx(9.1e8))
     assert found.uncertainty_bps == pytest.approx(4.30 * 1e7 / 3**0.5)
     assert headline(result) == "TCP through lab-linux: forward IPv4 >= 910.0 Mbit/s +- 25 Mbit/s"
+    assert of_mega(460e3, bound=True).text == ">= 0.4", "at least 0.5 would be false"
 
 
 def test_the_rate_counts_the_time_in_which_the_receivers_host_stood_still() -> None:

@@ -275,9 +275,10 @@ def _sentence(places: Sequence[LossPlace], lost: int, sent: int) -> str:
             groups.setdefault(place.counter or place.what, []).append(place)
         named = []
         for name, group in groups.items():
-            most = group[0].what
-            several = f"{name} in {len(group)} places (most of it {most.removeprefix(name).strip()})"
-            named.append((sum(place.frames for place in group), several if len(group) > 1 else most))
+            most, frames = group[0], sum(place.frames for place in group)
+            share, where = format_share(most.frames / frames), most.what.removeprefix(name).strip()
+            several = f"{name} in {len(group)} places ({share} of it {where})"
+            named.append((frames, several if len(group) > 1 else most.what))
         named.sort(key=lambda part: -part[0])
     while len(named) > 1 and (len(named) > NAMED or sum(frames for frames, _ in named[:-1]) >= ENOUGH * lost):
         named.pop()

@@ -15,6 +15,7 @@ from ...core.units import format_scaled
 from ..room import wrapped
 from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_share, of_text
 from ..words import SIMULATED, format_count, mark_banners, starred
+from .text import of_mega
 
 _HEADS = (
     "::Cell; Published [Mbit/s]; Measured [Mbit/s]; Ratio; :Limit; Busy cores^1; Ping idle [ms]^2; Ping loaded [ms]^2; "
@@ -151,7 +152,7 @@ def _row(name: Item, line: PublishedCell) -> Iterator[Item | str]:
 
     yield name
     yield figure(line.published, "{:g}".format)
-    yield figure(line.mbps, "{:.1f}".format, bound=row is not None and row.at_least)
+    yield of_mega(of("total_bps"), bound=row is not None and row.at_least)
     yield figure(line.ratio, "{:.3f}".format)
     yield line.cell.state.value if row is None else of_text(row.limit, [_LIMITS.get(row.limit, row.limit)])
     cores, bps = of("cores_per_gbps"), of("total_bps")

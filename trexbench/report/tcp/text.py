@@ -13,10 +13,10 @@ from ...core.tcp.plan import TcpEnvironment, Way
 from ...core.tcp.result import FlowResult, LegSummary, PingResult, TcpResult
 from ...core.tcp.tunnel import hosts_of
 from ...core.tcp.wan import format_size
-from ...core.units import format_bits, format_length, format_scaled, format_share, format_time
+from ...core.units import format_bits, format_length, format_scaled, format_share, format_time, round_down
 from ..clean import clean
 from ..room import wrapped
-from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_count, of_time, row_of
+from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_count, of_share, of_time, row_of
 from ..words import NONE, banners_of, format_bound, format_count, or_dash, starred, text_of
 
 WAYS = (
@@ -144,7 +144,7 @@ def ping_items(ping: PingResult) -> Iterator[Item | str]:
     statistics = ping.statistics
     yield f"{ping.leg}, loaded" if ping.loaded else f"IPv{ping.leg.version}, idle"
     yield from map(of_time, (statistics.min_s, statistics.avg_s, statistics.max_s, statistics.mdev_s))
-    yield figure(statistics.loss, format_share, 100)
+    yield of_share(statistics.loss)
 
 
 def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ...]]:
@@ -272,8 +272,10 @@ def bdp_items(row: BdpRow) -> Iterator[Item | str]:
     yield of_count(row.retransmits)
 
 
-def mega(bps: float) -> str:
-    return f"{bps / 1e6:.1f}"
+def mega(bps: float, bound: bool = False) -> str:
+    return f"{round_down(bps / 1e6, 1) if bound else bps / 1e6:.1f}"
 
 
-of_mega = partial(figure, form=mega, scale=1e-6)
+def of_mega(bps: float | None, bound: bool = False) -> Item:
+    """Make an item of a rate in Mbit/s. bound: a lower bound, which is not rounded up."""
+    return figure(bps, partial(mega, bound=bound), 1e-6, bound)
