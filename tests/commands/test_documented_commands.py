@@ -10,7 +10,7 @@ from glob import glob
 from pathlib import Path
 
 import pytest
-from documented import documented, examples, options
+from documented import documented, examples, options, printed
 from page_states import SLOWER, VPP, change, store_night
 from tools import ROOT, succeed, trexbench
 
@@ -129,6 +129,8 @@ def test_it_ends_as_it_should(line: str, prepared: Path, tmp_path: Path) -> None
     done = trexbench(place, *words_of(line, place), timeout_s=500)
     expected = next((codes for pattern, codes in CODES.items() if re.fullmatch(pattern, line)), (0,))
     assert done.returncode in expected and "Traceback" not in done.stderr, done.stderr
+    shown = "\n".join(" ".join(one.split()) for one in done.stdout.splitlines())
+    assert [one for command, one in printed() if command == COMMANDS[line] and one not in shown] == []
 
 
 @pytest.mark.parametrize("pattern", LEFT_OUT)

@@ -32,6 +32,18 @@ def documented() -> Iterator[tuple[str, str]]:
         yield from ((path.name, one) for one in commands_of(path.read_text(encoding="utf-8")))
 
 
+def printed() -> Iterator[tuple[str, str]]:
+    """Yield each command whose output is shown, as the next block of text, with a line of it, cut where that is."""
+    for path in DOCUMENTS:
+        before, *rest = path.read_text(encoding="utf-8").split("\n```text\n")
+        for part in rest:
+            *_, command = commands_of(before)
+            yield from (
+                (command, " ".join(line.partition("...")[0].split())) for line in part.partition("```")[0].splitlines()
+            )
+            before = part.partition("```")[2]
+
+
 def examples(command: click.Command = cli, name: str = "trexbench") -> Iterator[tuple[str, str]]:
     """Yield each verb and example of its help."""
     for line in (command.epilog or "").splitlines():

@@ -5,6 +5,7 @@ tests/commands/test_documented_commands.py runs them, at night.
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections import Counter
@@ -18,10 +19,11 @@ import pytest
 from documented import documented, examples, options
 
 from trexbench.cli.main import cli
+from trexbench.core.history.rows import METRICS
 from trexbench.core.tcp import bdp, signs
 from trexbench.core.tcp.limit import TcpLimit
 from trexbench.core.verdict import blame, warnings
-from trexbench.core.verdict.parts import Limit
+from trexbench.core.verdict.parts import NOT_FINISHED, Limit
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -133,6 +135,41 @@ def test_who_lost_the_frames_has_the_thresholds_of_the_code() -> None:
     assert stated["generator-rx"] == [100 * blame.MOST]
     assert stated["generator-tx"] == [missed, blame.CPU_LIMIT_PERCENT, missed]
     assert {limit.value for limit in Limit} <= rows.keys()
+
+
+def codes() -> Iterator[str]:
+    """Every code of a warning that the program makes."""
+    for path in ROOT.glob("trexbench/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            made = [node.args[0]] if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "RunWarning" else []
+            if path.name == "warnings.py" and isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple):
+                made = node.value.elts[:1]
+            made += [part for one in made if isinstance(one, ast.IfExp) for part in (one.body, one.orelse)]
+            yield from (str(one.value) for one in made if isinstance(one, ast.Constant))
+    yield NOT_FINISHED
+
+
+def test_every_warning_is_explained() -> None:
+    """A code that ends in ``...`` stands for all that begin alike."""
+    made, listed = {*codes()}, next(one for one in sections("measurement.md") if one.startswith("Warnings\n"))
+    told = {code for text in DOCUMENTS.values() for code in re.findall(r"`([a-z-]+(?:\.\.\.)?)`", text)}
+    known = tuple(one.removesuffix("...") for one in told if one.endswith("..."))
+    assert sorted(code for code in made - told if not code.startswith(known)) == []
+    rows = chain(
+        *(re.findall(r"`([a-z-]+)`", row) for row in re.findall(r"(?m)^- ((?:`[a-z.-]+`,?\s+)*`[a-z.-]+`):", listed))
+    )
+    assert {*rows} <= made and len(made) > 60
+
+
+def test_regressions_have_the_thresholds_of_the_code() -> None:
+    (told,) = (one for one in sections("regression.md") if one.startswith("Find regressions\n"))
+    stated = {}
+    for names, text in re.findall(r"(?m)^\| (`.*`).* \| (.*) \|$", told):
+        share, *least = (float(one) for one in re.findall(r"[\d.]+", text))
+        for at, name in enumerate(re.findall("`(.+?)`", names)):
+            unit = 100 if "points" in text else 1
+            stated[name] = (share / 100, least[min(at, len(least) - 1)] / unit if least else 0.0)
+    assert stated == {one.name: (one.minimum, one.absolute) for one in METRICS.values()}
 
 
 def test_core_time_is_a_warning_from_the_share_that_is_documented() -> None:

@@ -68,8 +68,9 @@ Shell completion (bash; zsh and fish likewise):
 \b
 Exit codes: 0 measured, 2 wrong usage or configuration, 3 regression,
 4 no answer, or too few nights, 5 traffic generator, 6 DUT, 7 lab,
-8 tester busy, 9 result files, 130/143 interrupted, 1 anything else. A run
-that ended early is saved as incomplete, with the code of what ended it.
+8 tester busy, 9 result files, 10 fleet, 130/143 interrupted, 1 anything
+else. A run that ended early is saved as incomplete, with the code of what
+ended it.
 """
 
 

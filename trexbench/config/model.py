@@ -53,9 +53,8 @@ DRIVERS: Mapping[str, Driver] = {
 UNREACHED = "none"
 """Transport type of a DUT that trexbench does not reach."""
 
-MOST_QUEUES = 256
-MOST_WINDOWS = 1000
-"""Largest number of receive queues of a port."""
+MOST_QUEUES, MOST_WINDOWS = 256, 1000
+"""Largest numbers of a port's receive queues, and of windows in a row."""
 
 
 @dataclass(frozen=True)

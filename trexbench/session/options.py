@@ -60,7 +60,8 @@ class Case:
 
     dut: The device under test: a name in dut_configs/, or a file.
     mode: What to send: var2-1514b, var2-imix, var2-64b, 1flow-64b, var2-<n>b with frames of n bytes, or an alias.
-    profile: File of an STL profile, to send that instead of a mode.
+    profile: STL profile to send instead of a mode: a file, or a name in $TREXBENCH_STL_PROFILES, else ./stl_profiles
+        and those shipped.
     tunables: Tunables of the mode or profile: size=128,vm=random.
     bidir: Send both ways at once. Default: only from the first port of each pair to the second.
     ports: The tester's ports, in pairs. Default: all in the DUT's config.
