@@ -82,6 +82,18 @@ def test_where_all_trials_near_the_figure_fail_the_interval_reaches_down_to_what
     assert one.at_least or (one.low_pps or 0) <= 1.04 * floor * capacity, [trial.passed for trial in one.trials]
 
 
+@pytest.mark.parametrize("width", [0.005, 0.05, 0.2])
+def test_each_trial_is_at_a_lower_rate_than_the_one_that_failed(width: float) -> None:
+    class Slowing(SimulatedGenerator):
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            was_silent = any(call[0] == "stop" for call in self.calls)
+            return super()._forward(direction, frames, most * (0.2 if was_silent else 1))
+
+    (one,) = judged(World(CAPACITY), Slowing, kind="search", width=width).directions
+    rates = [trial.offered_pps for trial in one.trials]
+    assert len(rates) > 2 and rates == sorted(rates, reverse=True)
+
+
 @pytest.mark.parametrize("seed", range(scaled(40, 6)))
 @pytest.mark.parametrize("kind", ["policer", "overload", "noise"])
 def test_a_rate_that_only_the_ramp_carried_is_a_warning_and_noise_is_none(kind: str, seed: int) -> None:

@@ -126,7 +126,8 @@ class Search(Strategy):
             return self.drain(history)
         # Frames of a lossy look that still wait in queues would make up for some that the trial loses.
         lower = self.width, 2 * self.width, max(3 * self.width, TRIALS_LOWER[-1])
-        return next_trial(self, history, (*lower, FAR_LOWER) if self.loss_threshold else lower, always=True)
+        far = (FAR_LOWER,) if self.loss_threshold and lower[-1] < FAR_LOWER else ()
+        return next_trial(self, history, (*lower, *far), always=True)
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)
