@@ -120,6 +120,16 @@ def test_a_rate_that_only_the_ramp_carried_is_a_warning_and_noise_is_none(kind: 
     assert ("carried-more" in codes(analysis)) is (kind != "noise"), one
 
 
+@pytest.mark.parametrize("seed", range(scaled(60, 4)))
+def test_loss_that_grows_slowly_is_no_dut_that_carried_more_before(seed: int) -> None:
+    """A ramp's window may hide as many frames as such a DUT loses well above the rate found."""
+    rng = random.Random(seed)
+    limit, power, goal = rng.uniform(1.5e5, 1e6), rng.choice([1, 1, 2, 4]), rng.choice([0.001, 0.001, 0.005])
+    read_s, latency_s = rng.choice([0, 1e-4, 1e-3]), rng.choice([0, 2e-5, 1e-3])
+    world = World(base_loss=lambda pps: goal * (pps / limit) ** power, read_s=read_s, latency_s=latency_s)
+    assert "carried-more" not in codes(searched(world, goals=(goal,), loss_threshold=goal))
+
+
 @pytest.mark.parametrize(
     ("share", "capacity"),
     [*((share, CAPACITY) for share in (0.0008, 0.0011, 0.002, 0.05)), *((share, 2.5e5) for share in (0.002, 0.05))],
