@@ -524,16 +524,6 @@ def test_case_7_a_knee_below_the_next_window_is_no_smaller_share_of_frames_that_
     assert is_the_knee(analysis.directions[0], 335_380.0) and codes(analysis) == ["duplicates"]
 
 
-@pytest.mark.parametrize("foreign_pps", [3e3, 2e4])
-def test_case_7_a_stranger_that_comes_after_the_ramp_of_a_search_shows_in_its_trials(foreign_pps: float) -> None:
-    class Late(SimulatedGenerator):
-        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
-            self.world = replace(self.world, foreign_pps=foreign_pps * (self.clock.now_s > 12))
-            super()._deliver(direction, forwarded, seconds)
-
-    assert "foreign-frames" in codes(judged(World(7.4e5), Late, kind="search"))
-
-
 def test_case_7_a_stranger_sends_at_a_rate_of_its_own() -> None:
     analysis = judged(World(CAPACITY, foreign_pps=5000.0), warmup_pps=100_000.0)
     assert codes(analysis) == ["foreign-frames"] and analysis.directions[0].limit is Limit.DUT
