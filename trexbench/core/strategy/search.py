@@ -194,8 +194,9 @@ class Search(Strategy):
                 yield RunWarning(NOT_FINISHED, text)
         for result in results:
             # Frames that may be on their way, or hidden by the ports' skew, are no sign that none was lost.
-            sure = (w for w in history.judged(result.direction) if w.lost + w.skew <= self.goals[0] * w.sent)
-            most_pps = max((w.sent_pps for w in sure), default=0.0)
+            ramp = map(find_path(history, result.direction).correct, history.judged(result.direction))
+            carried = [w.sent_pps for w in ramp if w.lost + w.skew <= self.goals[0] * w.sent]
+            most_pps = max(carried, default=0.0)
             if result.limit is Limit.DUT and result.high_pps and most_pps > MORE * result.high_pps:
                 text = f"{result.direction}: {format_pps(most_pps)} were carried in the ramp, at no more loss: the DUT "
                 text += "slows down, polices the traffic, or carries less once it is overloaded"
