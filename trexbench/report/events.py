@@ -93,10 +93,8 @@ def events_of(
         if group.section is Kind.RECOVERY and relapsed >= {(one.cell, one.metric.name) for one in group.findings}:
             continue
         cells = tuple(map(str, group.cells))
-        subject, brief = (
-            f"{group.first.cell.dut_marked} ({format_count(len(cells), 'cell')})",
-            headline(group, brief=True),
-        )
+        subject = f"{group.first.cell.dut_marked} ({format_count(len(cells), 'cell')})"
+        brief = headline(group, brief=True)
         alarms = group.section not in (Kind.OLDER, Kind.KNOWN)
         events.append(NightEvent(group_kind(group), headline(group), subject, brief, cells, group, alarms=alarms))
     kinds = [*SIGNS]

@@ -62,9 +62,9 @@ class GridCell:
     @property
     def percent(self) -> str:
         """The figure in percent of the line rate, or the rate itself where the line rate is unknown."""
-        return (
-            self.rate if self.share is None else f"{'>= ' * self.at_least}{percent_words(self.share, self.at_least)} %"
-        )
+        if self.share is None:
+            return self.rate
+        return f"{'>= ' * self.at_least}{percent_words(self.share, self.at_least)} %"
 
     @property
     def rate(self) -> str:
