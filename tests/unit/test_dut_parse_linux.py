@@ -78,6 +78,7 @@ QUEUES = {
     "eth0-rx-1": 1,
     "mlx5_comp7@pci:0000:01:00.0": 7,
     "virtio0-input.0": 0,
+    "ens192-rxtx-5": 5,
     **dict.fromkeys(("eth0-tx-1", "virtio3-rx", "enp3s0f0")),
 }
 """Interrupt's name -> its receive queue."""

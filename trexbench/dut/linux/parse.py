@@ -18,9 +18,9 @@ _DELAY = re.compile(r"((rx|tx)-(?:usecs|frames)):\s+([0-9]{1,9})")
 _ROW = re.compile(r"\s*[0-9]{1,6}:\s*([0-9]+(?: +[0-9]+)*):?")
 _KEY = re.compile(r"^RSS hash key:\s*([0-9a-f]{2}(?::[0-9a-f]{2})+)\s*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^RSS hash function:[ \t]*\n(?:[ \t]+\S+: off[ \t]*\n)*[ \t]+(\S+): on[ \t]*$", re.MULTILINE)
-_QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
+_QUEUE = re.compile(r"(?:txrx|tx-rx|rxtx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
 """Drivers' names for a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,
-mlx5_comp0@pci:..., virtio0-input.0."""
+ens192-rxtx-0, mlx5_comp0@pci:..., virtio0-input.0."""
 _FIELDS = {"IP SA": "src", "IP DA": "dst", "bytes 0 & 1": "sport", "bytes 2 & 3": "dport"}
 
 
