@@ -180,6 +180,7 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
         "rx": {"packets": 70, "errors": 1, "dropped": 2, "missed_errors": 4, "crc_errors": 1, "fifo_errors": 9},
         "tx": {"packets": 60, "errors": 0, "dropped": 3},
     }
+    box.files["/proc/net/stat/nf_conntrack"] = "entries drop early_drop\n00000009 0000000a 00000000\n"
     nic.counters = {"rx_queue_0_packets": 30, "rx_queue_1_packets": 40, "rx_no_dma_resources": 8, "rx_missed_errors": 4}
     netgate = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
     transport = BoxTransport(box)
@@ -198,6 +199,7 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
         DropCount("Ip.InDiscards", 4),
         DropCount("IpExt.InNoRoutes", 6),
         DropCount("TcpExt.IPReversePathFilter", 5),
+        DropCount("nf_conntrack drop", 10),
     ]
     assert [(one.cpu, one.packet_s, one.clock_hz) for one in seen.cpus] == [
         (cpu, float(cpu), 2.2e9) for cpu in range(4)

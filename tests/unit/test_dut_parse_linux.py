@@ -82,6 +82,12 @@ QUEUES = {
     **dict.fromkeys(("eth0-tx-1", "virtio3-rx", "enp3s0f0")),
 }
 """Interrupt's name -> its receive queue."""
+CONNTRACK = [
+    "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error  "
+    "expect_new expect_create expect_delete search_restart",
+    *("00000fce " + f" {0:08x}" * 8 + f" 000000c8 {drop:08x}" + f" {0:08x}" * 6 for drop in (0x1D8, 0x16F)),
+]
+"""net/netfilter/nf_conntrack_standalone.c, ct_cpu_seq_show: two CPUs."""
 NFT = '{"nftables": [{"metainfo": {}}, {"table": {}}, {"rule": {}}, {"rule": {}}]}'
 ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (files.parse_lines, "", {}),
@@ -115,6 +121,8 @@ ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (parse.count_iptables_rules, "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j DROP\nCOMMIT\n", 1),
     (counters.parse_clocks, CLOCKS, {0: 1.8005e9, 1: 2.2e9}),  # the governor's is preferred
     (counters.parse_snmp, ["Ip: A B", "Ip: 1 -2", "Udp: C", "Udp: 3"], {"Ip.A": 1, "Udp.C": 3}),
+    (counters.parse_conntrack, CONNTRACK, 0x1D8 + 0x16F),
+    *((counters.parse_conntrack, lines, None) for lines in ([], CONNTRACK[:1], CONNTRACK[1:], [*CONNTRACK, "0"])),
     (counters.parse_net_dev, NET_DEV, {"d0": (2, 4), "eth0.5": (5, 6)}),
     (counters.parse_softirqs, SOFTIRQS, {"NET_TX": {0: 1, 3: 2}, "NET_RX": {0: 3, 3: 4}}),
     (counters.parse_softirqs, SOFTIRQS[1:], {}),

@@ -143,6 +143,15 @@ def parse_snmp6(lines: Sequence[str]) -> dict[str, int]:
     return counters
 
 
+def parse_conntrack(lines: Sequence[str]) -> int | None:
+    """Parse /proc/net/stat/nf_conntrack, a row of hexadecimal numbers for each CPU: ``drop`` of all."""
+    heading, *rows = [line.split() for line in lines] or [[]]
+    if "drop" not in heading or not rows:
+        return None
+    words = [row[heading.index("drop")] if len(row) == len(heading) else "" for row in rows]
+    return sum(int(word, 16) for word in words) if all(re.fullmatch("[0-9a-f]{1,16}", word) for word in words) else None
+
+
 def parse_net_dev(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Parse /proc/net/dev: packets received and sent, by interface."""
     interfaces = {}

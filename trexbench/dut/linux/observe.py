@@ -10,6 +10,8 @@ The drop counters are chosen so that no frame is in two of them:
 - ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes.
 - IP counts only what passed the interface. Ip.InHdrErrors includes IpExt.InCsumErrors; reverse path failures are only
   in TcpExt. IPv6 counts for itself, each frame it drops once, and by interface: only those of the ports are read.
+- Netfilter's verdicts are in none of IP's counters: what conntrack dropped, for lack of room, it counts itself; what a
+  rule drops is counted only if the rule says so.
 - cpumap's queue has no readable counter: what XDP handed over and IP never got was lost there. The program hands over
   every frame, and rx_packets has them all, also those of queues that are no longer in use (whose
   rx_queue_N_xdp_redirect ethtool no longer shows). A few frames that are not IP (ARP) count as lost,
@@ -54,6 +56,7 @@ _FILES = (
     *("/proc/net/softnet_stat", "/proc/softirqs", "/proc/interrupts", "/proc/cpuinfo"),
 )
 """In the order of reading: clock, CPU times and packets side by side, since they are divided by one another."""
+_CONNTRACK = "/proc/net/stat/nf_conntrack"
 _IPV6 = "/proc/net/dev_snmp6/{}"
 """By interface: the host's own total holds what its other interfaces said for themselves, and dropped."""
 _ONLINE = "/sys/devices/system/cpu/online"
@@ -116,12 +119,18 @@ class LinuxCounters:
         before = {name: (links[name].get("rx.packets"), links[name].get("tx.packets")) for name in links}
         packets = {**before, **parse.parse_net_dev(files.get("/proc/net/dev", ()))}
         queues = {name: parse.queue_counts(nic) for name, nic in nics.items()}
+        full = parse.parse_conntrack(files.get(_CONNTRACK, ()))
+        table = () if full is None else (DropCount("nf_conntrack drop", full),)
         observation = Observation(
             at_s=parse.parse_uptime(files.get("/proc/uptime", ())),
             cpus=tuple(time for time in times if self._reports(time.cpu)),
             ports=tuple(PortCount(port, *packets[name]) for port, name in self._ports.items() if name in packets),
             queues=tuple(QueueCount(port, *row) for port, name in self._ports.items() for row in queues[name].items()),
-            drops=(*self._drops(links, qdiscs, nics), *(DropCount(name, ip[name]) for name in _IP if name in ip)),
+            drops=(
+                *self._drops(links, qdiscs, nics),
+                *(DropCount(name, ip[name]) for name in _IP if name in ip),
+                *table,
+            ),
             missing=tuple(gathering.missing),
             details=tuple(self._details(files)),
         )
@@ -173,7 +182,7 @@ class LinuxCounters:
             numbers = (path.rpartition("/")[2] for path in listed if "/msi_irqs/" in path)
             self._irqs = frozenset(int(number) for number in numbers if re.fullmatch("[0-9]{1,9}", number))
             self._clocks = [_CLOCK.format(cpu) for cpu in self._clocks_of or online or ()]
-        return read_lines(self._transport, "-sH", "", *_FILES, *self._ipv6, *self._clocks)
+        return read_lines(self._transport, "-sH", "", *_FILES, _CONNTRACK, *self._ipv6, *self._clocks)
 
     def _ip(self, files: Lines) -> Mapping[str, int]:
         ipv4 = parse.parse_snmp(files.get("/proc/net/snmp", ())) | parse.parse_snmp(files.get("/proc/net/netstat", ()))
