@@ -212,6 +212,43 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
     assert len(transport.ran) <= 9
 
 
+PORT_DROPS = {"rx_discards_phy": 700, "rx_out_of_buffer": 50}
+
+
+@pytest.mark.parametrize(
+    ("driver", "received", "counters", "lost"),
+    [
+        # i40e_main.c: totals are its queues'; DPDK's i40e_ethdev.c adds the port's
+        ("i40e", {"dropped": 5}, {"port.rx_dropped": 900, "rx_dropped": 5}, {"rx_dropped": 5, "port.rx_dropped": 900}),
+        ("i40e", {"missed_errors": 5}, {"port.rx_discards": 9}, {"rx_missed_errors": 5, "port.rx_discards": 9}),
+        # ice_main.c: rx_errors has hw_csum_rx_error in it
+        (
+            "ice",
+            {"errors": 8007, "missed_errors": 5},
+            {"rx_csum_bad.nic": 8000},
+            {"rx_missed_errors": 5, "rx_errors": 7},
+        ),
+        # bcmgenet.c: rx_missed_errors = rx_errors, until each had its own
+        ("bcmgenet", {"errors": 300, "missed_errors": 300}, {}, {"rx_missed_errors": 300}),
+        ("bcmgenet", {"errors": 2, "missed_errors": 300}, {}, {"rx_missed_errors": 300, "rx_errors": 2}),
+        # mtk_eth_soc.c: rx_errors are wrong checksums, an overflow is in rx_over_errors
+        ("mtk_soc_eth", {"errors": 40}, {"rx_checksum_errors": 40, "rx_overflow": 6}, {"rx_overflow": 6}),
+        # mlx5's en_main.c: if_in_discards is in rx_dropped in kernels of late
+        ("mlx5_core", {"dropped": 3, "missed_errors": 50}, PORT_DROPS, {"rx_dropped": 700, "rx_missed_errors": 50}),
+        ("mlx5_core", {"dropped": 703, "missed_errors": 50}, PORT_DROPS, {"rx_dropped": 703, "rx_missed_errors": 50}),
+    ],
+)
+def test_a_lost_frame_is_in_one_counter_whatever_its_drivers_totals_hold(
+    driver: str, received: dict[str, int], counters: dict[str, int], lost: dict[str, int]
+) -> None:
+    box = LinuxBox()
+    nic = box.nics["enp3s0f0"]
+    nic.up, nic.driver, nic.counters = True, driver, counters
+    nic.stats = {"rx": {"packets": 9, "errors": 0, "dropped": 0, "missed_errors": 0, **received}, "tx": {"packets": 0}}
+    seen = LinuxDut(Wanted(load_dut("netgate-linux")), BoxTransport(box)).observe()
+    assert {one.name: one.count for one in seen.drops if one.port == 0 and one.count} == {**lost, "tx qdisc drops": 2}
+
+
 def test_interrupts_are_the_interfaces_by_number_or_by_name() -> None:
     """msi_irqs has the number of what is named otherwise; an interface's name is no part of a longer one's."""
     box = LinuxBox()

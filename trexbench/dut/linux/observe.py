@@ -7,7 +7,8 @@ The drop counters are chosen so that no frame is in two of them:
   had no room for; in the lab the same frames were in softnet_stat's second column, hence softnet_stat is left out. It
   also includes what did not fit into a veth's ring.
 - What a queueing discipline drops never reaches the interface, and is in none of the interface's counters.
-- ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes.
+- ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes. Totals that hold
+  more or less than lost frames are corrected by _corrected.
 - IP counts only what passed the interface. Ip.InHdrErrors includes IpExt.InCsumErrors; reverse path failures are only
   in TcpExt. IPv6 counts for itself, each frame it drops once, and by interface: only those of the ports are read.
 - Netfilter's verdicts are in none of IP's counters: what conntrack dropped, for lack of room, it counts itself; what a
@@ -70,9 +71,19 @@ _LINK = {
     "tx.dropped": "tx_dropped",
     "tx.errors": "tx_errors",
 }
-_EXTRA = {"ixgbe": r"rx_no_dma_resources", "igb": r"rx_queue_([0-9]{1,5})_drops"}
-"""By driver: frames for which a queue had no descriptor. With several queues ixgbe counts them per queue (QPRDC); igb
-counts them as fifo errors, which are in none of its other totals."""
+_EXTRA = {
+    "ixgbe": r"rx_no_dma_resources",
+    "igb": r"rx_queue_([0-9]{1,5})_drops",
+    "i40e": r"port\.rx_(?:dropped|discards)",
+    "mtk_soc_eth": r"rx_overflow",
+}
+"""By driver: frames for which there was no descriptor or buffer, and that are in none of its totals. With several
+queues ixgbe counts them per queue (QPRDC); igb calls them fifo errors, mtk_soc_eth over errors. i40e's totals are those
+of its queues; its port's own (RDPC, ``port.rx_discards`` since 2023) come on top, as in DPDK's imissed."""
+_HARMLESS = {"ice": "rx_csum_bad.nic", "mtk_soc_eth": "rx_checksum_errors"}
+"""By driver: part of rx_errors that was forwarded all the same, frames with a wrong checksum."""
+_PORT_DROPS = {"mlx5_core": "rx_discards_phy"}
+"""By driver: frames for which its port had no buffer, which rx_dropped includes only in kernels of late."""
 _IP = (
     *("Ip.InHdrErrors", "Ip.InAddrErrors", "Ip.InDiscards", "Ip.OutDiscards", "Ip.FragFails"),
     *("IpExt.InNoRoutes", "IpExt.InTruncatedPkts", "TcpExt.IPReversePathFilter"),
@@ -156,11 +167,12 @@ class LinuxCounters:
 
     def _drops(self, links: Counts, qdiscs: Mapping[str, int], nics: Counts) -> Iterator[DropCount]:
         for port, name in self._ports.items():
-            link = links.get(name, {})
+            driver = self._drivers.get(name, "")
+            link = _corrected(links.get(name, {}), nics[name], driver)
             yield from (DropCount(word, link[key], port) for key, word in _LINK.items() if key in link)
             if name in qdiscs:
                 yield DropCount(QDISC_DROPS, qdiscs[name], port)
-            extra = _EXTRA.get(self._drivers.get(name, ""))
+            extra = _EXTRA.get(driver)
             for counter, count in nics[name].items():
                 if extra and (match := re.fullmatch(extra, counter)):
                     yield DropCount(counter, count, port, int(match[1]) if match.groups() else None)
@@ -214,6 +226,16 @@ class LinuxCounters:
             if number in self._irqs or any(interface.search(name) for interface in ours):
                 counted[name] += count
         yield from (Detail(f"interrupts {name}", count) for name, count in counted.items())
+
+
+def _corrected(link: Mapping[str, int], nic: Mapping[str, int], driver: str) -> Mapping[str, int]:
+    """Return an interface's totals with each lost frame in one of them, and no other."""
+    errors = link.get("rx.errors", 0) - nic.get(_HARMLESS.get(driver, ""), 0)
+    if driver == "bcmgenet" and errors == link.get("rx.missed_errors"):  # until 2025 it gave the one number for both
+        errors = 0
+    dropped = max(link.get("rx.dropped", 0), nic.get(_PORT_DROPS.get(driver, ""), 0))
+    totals = {**link, "rx.errors": max(0, errors), "rx.dropped": dropped}
+    return {name: totals[name] for name in link}
 
 
 def measure_cycles(transport: Transport, cpus: Sequence[int]) -> float | None:
