@@ -113,6 +113,9 @@ def test_version_threads_and_clock() -> None:
     assert show.parse_version(text(f"{GOOD}/show-version")) == ("v26.06-release", 13412)
     main, worker = show.parse_threads(text(f"{GOOD}/show-threads"))
     assert (main, worker) == (show.Thread("vpp_main", "", 0), show.Thread("vpp_wk_0", "workers", 1))
+    head, *rows = text(f"{GOOD}/show-threads").splitlines()
+    relative = "\n".join([f"{head}Relative Core  ", *(f"{row}          {at:<7}" for at, row in enumerate(rows))])
+    assert show.parse_threads(relative) == (main, worker)
     assert show.parse_clock(text("vpp-26.06/show-cpu")) == pytest.approx(2.6e9, rel=0.01)
     assert show.parse_clock("Base frequency:           0.0250 GHz\n") == 25e6
     with pytest.raises(DutError, match=r"0\.03 GHz is too coarse"):

@@ -119,9 +119,10 @@ def parse_clock(text: str) -> float:
 
 
 def parse_threads(text: str) -> tuple[Thread, ...]:
-    """Parse ``show threads``."""
-    head = "ID Name Type LWP Sched Policy (Priority) lcore Core Socket State"
-    rows = [_row("show threads", line, "is no thread", _THREAD) for line in _table("show threads", text, head)]
+    """Parse ``show threads``; since 25.06 it has one more column with ``cpu { relative }`` in startup.conf."""
+    command, head = "show threads", "ID Name Type LWP Sched Policy (Priority) lcore Core Socket State"
+    lines = _table(command, text, head, f"{head} Relative Core")
+    rows = [_row(command, line, "is no thread", _THREAD) for line in lines]
     return tuple(Thread(row[2], row[3] or "", number(row[5].partition(" ")[0])) for row in rows)
 
 
