@@ -76,6 +76,8 @@ _EXTRA = {
     "igb": r"rx_queue_([0-9]{1,5})_drops",
     "i40e": r"port\.rx_(?:dropped|discards)",
     "mtk_soc_eth": r"rx_overflow",
+    "mvneta": r"rx_(?:discard|overrun)",
+    "mvpp2": r"rx_fifo_or_parser_overrun_drops|rxq_([0-9]{1,5})_(?:queue_full|packets_early|packets_bm)_drops",
 }
 """By driver: frames for which there was no descriptor or buffer, and that are in none of its totals. With several
 queues ixgbe counts them per queue (QPRDC); igb calls them fifo errors, mtk_soc_eth over errors. i40e's totals are those
@@ -175,7 +177,7 @@ class LinuxCounters:
             extra = _EXTRA.get(driver)
             for counter, count in nics[name].items():
                 if extra and (match := re.fullmatch(extra, counter)):
-                    yield DropCount(counter, count, port, int(match[1]) if match.groups() else None)
+                    yield DropCount(counter, count, port, int(match[1]) if match.lastindex else None)
 
     def _run(self, parser: Callable[[str], T], *argv: str) -> T:
         return parser(run_checked(self._transport, argv))
