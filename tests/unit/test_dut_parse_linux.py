@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import COALESCING, RINGS
+from samples import COALESCING, CONNTRACK_STAT, RINGS
 
 from trexbench.core.dut.telemetry import CpuTime
 from trexbench.core.errors import DutError
@@ -82,12 +82,7 @@ QUEUES = {
     **dict.fromkeys(("eth0-tx-1", "virtio3-rx", "enp3s0f0")),
 }
 """Interrupt's name -> its receive queue."""
-CONNTRACK = [
-    "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error  "
-    "expect_new expect_create expect_delete search_restart",
-    *("00000fce " + f" {0:08x}" * 8 + f" 000000c8 {drop:08x}" + f" {0:08x}" * 6 for drop in (0x1D8, 0x16F)),
-]
-"""net/netfilter/nf_conntrack_standalone.c, ct_cpu_seq_show: two CPUs."""
+CONNTRACK = CONNTRACK_STAT.splitlines()
 NFT = '{"nftables": [{"metainfo": {}}, {"table": {}}, {"rule": {}}, {"rule": {}}]}'
 ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (files.parse_lines, "", {}),

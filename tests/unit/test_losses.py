@@ -160,8 +160,8 @@ def test_a_counter_of_all_ports_serves_both_ways() -> None:
     assert [(place.frames, place.directions) for place in report.places] == [(4000, ("0->1", "1->0"))]
 
 
-RECEIVED = ("rx-miss", "rx_dropped", "rx_missed_errors", "rx-error", "Ierrs", "Idrop", "drops")
-TO_SEND = ("tx-error", "tx qdisc drops", "Oerrs", "Drop", "tx ring overrun", "tx_dropped")
+RECEIVED = ("rx-miss", "rx_dropped", "rx-error", "Ierrs", "drops", "port.rx_discards", "rxq_1_queue_full_drops")
+TO_SEND = ("tx-error", "tx qdisc drops", "Oerrs", "Drop", "tx frame not ready", "tx_dropped")
 
 
 @pytest.mark.parametrize(
