@@ -89,7 +89,7 @@ CONNTRACK_STAT = (
     "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error  "
     "expect_new expect_create expect_delete search_restart\n"
 ) + "".join("00000fce " + f" {0:08x}" * 8 + f" 000000c8 {drop:08x}" + f" {0:08x}" * 6 + "\n" for drop in (0x1D8, 0x16F))
-"""Of two CPUs, after net/netfilter/nf_conntrack_standalone.c, ct_cpu_seq_show."""
+"""Counters of two CPUs, after net/netfilter/nf_conntrack_standalone.c, ct_cpu_seq_show."""
 
 SAMPLES: Mapping[str, Sequence[str]] = {
     "dut.freebsd.parse.media_speed_bps": ("Ethernet autoselect (10Gbase-SR <full-duplex>)", "1000baseT <full-duplex>"),

@@ -70,6 +70,12 @@ def test_what_iflibs_ring_refused_is_lost_once(tmp_path: Path, release: int) -> 
     assert [one for one in seen.drops if one.port == 0 and one.count] == [DropCount("Drop", 23, 0)]
 
 
+def test_what_a_firewall_that_is_kept_dropped_is_lost(tmp_path: Path) -> None:
+    kept = replace(PFSENSE, pfsense=replace(PFSENSE.pfsense, firewall="keep"))
+    drops = Bench(tmp_path, PfsenseBox(), kept).dut.observe().drops
+    assert [one for one in drops if one.name.startswith("pf ")] == [DropCount("pf memory", 7)]
+
+
 def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:
     """sys/x86/cpufreq/hwpstate_intel.c: its sysctls show that it drives the CPUs."""
     bench = Bench(tmp_path, PfsenseBox(sysctls={"dev.hwpstate_intel.0.epp": "50", "dev.cpu.1.freq": "2100"}))

@@ -17,6 +17,7 @@ _SYSCTL = re.compile(r"([A-Za-z_][A-Za-z0-9_%-]*(?:\.[A-Za-z0-9_%-]+)+)=(.*)")
 _IRQ = re.compile(r"irq([0-9]{1,5}): (\S.*?)\s+([0-9]{1,20})\s+[0-9]+\s*")
 _RXQ = re.compile(r"([a-z][a-z0-9_]*[0-9]+):(?:rxq|rx|que|q) ?([0-9]{1,4})\+?")
 _LEAF = re.compile(r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.(.+)")
+_REASON = re.compile(r"  ([a-z-]{1,25}) +([0-9]{1,20})(?![0-9])")
 _CPU_STATES = 5
 """user, nice, sys, intr, idle: sys/sys/resource.h."""
 
@@ -178,6 +179,14 @@ def parse_protocol(text: str) -> dict[str, int]:
     if not counters:
         raise DutError(f"netstat -s printed no counts ({text.strip()[:60]!r})")
     return counters
+
+
+def parse_firewall_drops(text: str) -> dict[str, int]:
+    """Parse ``pfctl -s info``: packets dropped by reason (net/pfvar.h); ``match`` is left out, it has those passed."""
+    lines = text.splitlines()
+    counted = lines[lines.index("Counters") + 1 :] if "Counters" in lines else []
+    reasons = filter(None, map(_REASON.match, counted))
+    return {match[1]: int(match[2]) for match in reasons if match[1] != "match"}
 
 
 @dataclass(frozen=True)
