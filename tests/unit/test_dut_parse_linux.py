@@ -106,6 +106,12 @@ ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (parse.parse_coalescing, FIXED, {"adaptive-rx": False, "rx-usecs": 50, **SENDING}),
     (parse.parse_coalescing, "Coalesce parameters for d0:\n", None),
     (parse.parse_hash, HASH.format(toeplitz="on", xor="off"), {**HASHED, "function": "toeplitz"}),
+    (
+        parse.parse_hash,  # ethtool's netlink/rss.c, of 6.14
+        HASH.format(toeplitz="on", xor="off")
+        + "RSS input transformation:\n    symmetric-xor: off\n    symmetric-or-xor: on\n",
+        {**HASHED, "function": "toeplitz, symmetric-or-xor"},
+    ),
     (parse.parse_hash, HASH.format(toeplitz="off", xor="on"), {**HASHED, "function": "xor"}),
     (parse.parse_hash, VIRTIO, {"table": None, "key": None, "function": "toeplitz"}),
     (parse.parse_hash, "", {"table": None, "key": None, "function": None}),
