@@ -197,6 +197,15 @@ def test_a_route_that_forwards_and_two_accidents(name: str, paths: list[str], bu
     assert (found.prefix, [*map(str, found.paths)], [*found.buckets]) == ("16.0.0.0/8", paths, buckets)
 
 
+def test_alike_buckets_are_printed_as_a_range() -> None:
+    """vnet/dpo/load_balance.c, load_balance_format with LOAD_BALANCE_FORMAT_RANGE, since 26.02."""
+    half = text(f"{HALF}/show-ip-fib-16.0.0.0-8")
+    found = parse_fib(
+        half.replace("buckets:2", "buckets:4").replace("[0] [@3]", "[0-2] [@3]").replace("[1] [@5]", "[3] [@5]")
+    )
+    assert found.buckets == ("arp-ipv4: via 100.65.1.2 host-d1",) * 3 + (FORWARDS,)
+
+
 def test_what_vpp_gives_away_anew_is_no_fact() -> None:
     """Indices and counters of the entry; and a second table is another matter."""
     one = other = text(f"{GOOD}/show-ip-fib-16.0.0.0-8")
