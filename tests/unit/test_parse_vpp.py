@@ -109,6 +109,10 @@ def text(name: str) -> str:
     return (FIXTURES / f"{name}.txt").read_text()
 
 
+LATER = ["ID", "Name", "LWP", "CPU", "Sched", "Loops", "Epolls", "Sleeps", "FdWakeups", "WakeReq", "Wakeups"]
+COUNTED = ("other (0)", 7123, 5, 0, 0, 0, 9)
+
+
 def test_version_threads_and_clock() -> None:
     assert show.parse_version(text(f"{GOOD}/show-version")) == ("v26.06-release", 13412)
     main, worker = show.parse_threads(text(f"{GOOD}/show-threads"))
@@ -116,6 +120,11 @@ def test_version_threads_and_clock() -> None:
     head, *rows = text(f"{GOOD}/show-threads").splitlines()
     relative = "\n".join([f"{head}Relative Core  ", *(f"{row}          {at:<7}" for at, row in enumerate(rows))])
     assert show.parse_threads(relative) == (main, worker)
+    # vlib/threads_cli.c of 26.10; vppinfra/format_table.c colours whatever it is printed to
+    rows = [(0, "vpp_main", 13412, 0, *COUNTED), (1, "vpp_wk_0", 13414, 1, *COUNTED), (2, "vpp_wk_1", 9, -1, *COUNTED)]
+    later = [[f"\x1b[1;32m{name}" for name in LATER], *rows]
+    counted = show.parse_threads("\n".join(" ".join(f"{cell}\x1b[0m" for cell in row) for row in later))
+    assert counted == (main, worker, show.Thread("vpp_wk_1", "workers", None))
     assert show.parse_clock(text("vpp-26.06/show-cpu")) == pytest.approx(2.6e9, rel=0.01)
     assert show.parse_clock("Base frequency:           0.0250 GHz\n") == 25e6
     with pytest.raises(DutError, match=r"0\.03 GHz is too coarse"):
