@@ -161,7 +161,7 @@ def test_a_counter_of_all_ports_serves_both_ways() -> None:
 
 
 RECEIVED = ("rx-miss", "rx_dropped", "rx-error", "Ierrs", "drops", "port.rx_discards", "rxq_1_queue_full_drops")
-TO_SEND = ("tx-error", "tx qdisc drops", "Oerrs", "Drop", "tx frame not ready", "tx_dropped")
+TO_SEND = ("Tx packet drops (dpdk tx failure)", "tx qdisc drops", "Oerrs", "Drop", "tx frame not ready", "tx_dropped")
 
 
 @pytest.mark.parametrize(

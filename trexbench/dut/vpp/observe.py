@@ -3,11 +3,12 @@
 A drop is counted at the port that saw the frame last, once:
 
 - ``rx-miss``: the NIC's ring was full, as DPDK counts it; ``rx-error``: broken on the wire; ``drops``: VPP dropped what
-  this port had received; ``tx-error``: this port could not send it.
-- rx-no-buf is left out: DPDK counts it per attempt, and its frames are in rx-miss.
+  this port had received.
+- rx-no-buf is left out: DPDK counts it per attempt, and its frames are in rx-miss. So is tx-error: until 26.06 it has
+  frames for an interface that is down, which are in ``drops``, too.
 - ``show errors`` has reasons for drops, and much that is no loss. Only what a full transmit ring refuses is read from
   it: VPP counts a frame in ``tx packets`` before the driver refuses it (vnet/interface_output.c), so it is subtracted
-  there. DPDK has it in ``tx-error`` too, virtio in ``drops``, others nowhere else.
+  there. virtio has it in ``drops``, too.
 - ``af_packet ring``: what af_packet's receive ring refuses has no counter; it is what the Linux interface has received
   and VPP has not.
 """
@@ -33,9 +34,8 @@ RUNTIME, HARDWARE, INTERFACES = "show runtime", "show hardware-interfaces", "sho
 ERRORS, CPU = "show errors", "show cpu"
 CLEAR = "clear runtime"
 _ARRIVED = "statistics/rx_packets"
-_LOST = ("rx-miss", "rx-error", "drops", "tx-error")
-_IN_TX_ERROR = "Tx packet drops (dpdk tx failure)"
-_REFUSED = ("no free tx slots", "tx frame not ready", "tx ring overrun", _IN_TX_ERROR)
+_LOST = ("rx-miss", "rx-error", "drops")
+_REFUSED = ("Tx packet drops (dpdk tx failure)", "no free tx slots", "tx frame not ready", "tx ring overrun")
 """Drivers' words for a full transmit ring. af_packet drops a frame whose slot is not ready, and calls it an overrun
 only where a vector is as long as the ring (plugins/af_packet/device.c)."""
 
@@ -74,7 +74,7 @@ def observed(config: DutConfig, answers: Mapping[str, str]) -> Observation:
             sent = _count(interface, "tx packets") - refused.total()
             ports.append(PortCount(port.tester, _count(interface, "rx packets"), max(0, sent)))
             drops += _drops(port, interface, refused.total() if name.startswith("virtio-") else 0)
-            drops += (DropCount(why, count, port.tester) for why, count in (+refused).items() if why != _IN_TX_ERROR)
+            drops += (DropCount(reason, count, port.tester) for reason, count in (+refused).items())
             if af_packet:
                 lost = _ring_losses(port, interface, answers.get(linux_file(name, _ARRIVED), ""))
                 drops += [lost] if isinstance(lost, DropCount) else []
