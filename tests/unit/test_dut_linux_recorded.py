@@ -177,7 +177,15 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
     nic = box.nics["enp3s0f0"]
     nic.up = True
     nic.stats = {
-        "rx": {"packets": 70, "errors": 1, "dropped": 2, "missed_errors": 4, "crc_errors": 1, "fifo_errors": 9},
+        "rx": {
+            "packets": 70,
+            "errors": 1,
+            "dropped": 2,
+            "missed_errors": 4,
+            "crc_errors": 1,
+            "fifo_errors": 9,
+            "otherhost": 6,
+        },
         "tx": {"packets": 60, "errors": 0, "dropped": 3},
     }
     box.files["/proc/net/stat/nf_conntrack"] = "entries drop early_drop\n00000009 0000000a 00000000\n"
@@ -191,6 +199,7 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
         DropCount("rx_dropped", 2, 0),
         DropCount("rx_missed_errors", 4, 0),
         DropCount("rx_errors", 1, 0),
+        DropCount("rx_otherhost_dropped", 6, 0),
         DropCount("tx_dropped", 3, 0),
         DropCount("tx qdisc drops", 2, 0),
         DropCount("rx_no_dma_resources", 8, 0),

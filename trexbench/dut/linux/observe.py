@@ -6,6 +6,7 @@ The drop counters are chosen so that no frame is in two of them:
   length, frame and fifo errors where a driver counts those, so that they are left out. ``dropped`` includes what RPS
   had no room for; in the lab the same frames were in softnet_stat's second column, hence softnet_stat is left out. It
   also includes what did not fit into a veth's ring.
+- ``otherhost`` are frames for another MAC (Linux 5.19 on), which no driver counts and IP drops before it counts them.
 - What a queueing discipline drops never reaches the interface, and is in none of the interface's counters.
 - ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes. Totals that hold
   more or less than lost frames are corrected by _corrected.
@@ -68,6 +69,7 @@ _LINK = {
     "rx.dropped": "rx_dropped",
     "rx.missed_errors": "rx_missed_errors",
     "rx.errors": "rx_errors",
+    "rx.otherhost": "rx_otherhost_dropped",
     "tx.dropped": "tx_dropped",
     "tx.errors": "tx_errors",
 }
@@ -154,7 +156,8 @@ class LinuxCounters:
         handed = [links[name]["rx.packets"] for name in self._interfaces if "rx.packets" in links.get(name, {})]
         if steer == "cpumap" and len(handed) == len(self._interfaces) and "Ip.InReceives" in ip:
             # all interfaces share the queue, and IP has no counters by interface either
-            lost = max(0, sum(handed) - ip["Ip.InReceives"] - ip.get("Ip6.InReceives", 0))
+            others = sum(links[name].get("rx.otherhost", 0) for name in self._interfaces)
+            lost = max(0, sum(handed) - others - ip["Ip.InReceives"] - ip.get("Ip6.InReceives", 0))
             seen = replace(seen, drops=(*seen.drops, DropCount("cpumap queue (redirected, not received)", lost)))
         if steer == "cpumap" or self._lab.get("threaded"):
             # cpumap's thread and NAPI threads count as system time, not as soft interrupts
