@@ -193,6 +193,7 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
     netgate = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
     transport = BoxTransport(box)
     seen = LinuxDut(Wanted(netgate), transport).observe(clear=True)
+    assert seen.missing == (), "the other port's NIC has no counters of its own"
     assert seen.ports[0] == PortCount(0, 70, 60)
     assert seen.queues == (QueueCount(0, 0, 30), QueueCount(0, 1, 40))
     assert [one for one in seen.drops if one.count] == [
