@@ -199,6 +199,8 @@ def test_stolen_time_is_in_the_total_and_nobodys_work() -> None:
         ("rx-{}.rx_packets", "older i40e"),
         ("rx{}_packets", "mlx5_core"),
         ("queue_{}_rx_cnt", "ena"),
+        ("[{}]: rx_ucast_packets", "bnxt_en"),
+        ("Queue[{}] InPackets", "atlantic"),
     ],
 )
 def test_queues_by_style(style: str, driver: str) -> None:

@@ -18,7 +18,7 @@ USER_HZ = 100
 """Ticks per second in /proc/stat, sysconf(_SC_CLK_TCK): 100 on every common architecture."""
 
 _SOFTNET = ("processed", "dropped", "time_squeeze")
-_COUNT = re.compile(r"\s*([!-9;-~]+(?: [!-9;-~]+)*):\s*([0-9]{1,20})\s*")
+_COUNT = re.compile(r"\s*(\S.*?):\s*([0-9]{1,20})\s*")
 _QUEUE_STYLES = (
     r"rx_queue_([0-9]{1,5})_packets",  # ixgbe, igb, ice, virtio_net
     r"rx_queue_([0-9]{1,5})_xdp_packets",  # veth, which has them whether XDP is used or not
@@ -26,6 +26,8 @@ _QUEUE_STYLES = (
     r"rx([0-9]{1,5})_packets",  # mlx5_core, virtio_net of late
     r"queue_([0-9]{1,5})_rx_cnt",  # ena
     r"Rx Queue# ([0-9]{1,5}): ucast pkts rx",  # vmxnet3
+    r"\[([0-9]{1,5})\]: rx_ucast_packets",  # bnxt_en
+    r"Queue\[([0-9]{1,5})\] InPackets",  # atlantic
 )
 
 _DMI = ("bios_vendor", "bios_version", "bios_date", "product_name", "board_name", "board_version")
