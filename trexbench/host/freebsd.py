@@ -23,6 +23,8 @@ _CPU_STATES = 5
 
 PACKETS_OF_QUEUE = re.compile(r"(?:[a-z_]+\.)?(?:queue|que|rxq|rxstat|queue_rx_)([0-9]{1,4})\.(?:rx_packets|packets)")
 """Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``."""
+LOST_BY_QUEUE = re.compile(r"rxq([0-9]{1,4})\.[a-z]+\.nobuffer")
+"""Frames for which one receive queue of vmx had no buffer, in none of netstat's columns (sys/dev/vmware/vmxnet3)."""
 SENT_BY_QUEUE = re.compile(r"queue[0-9]{1,4}\.tx_packets")
 DROPS_OF_RING = re.compile(r"iflib\.txq[0-9]{1,4}\.r_drops")
 """Frames that found the ring in front of one transmit queue full (iflib)."""
@@ -247,5 +249,5 @@ def is_counter(name: str) -> bool:
     """Test for a device's sysctl to be read: one that its driver needs, of a queue or ring, or iflib's mark."""
     interface, leaf = leaf_of(name) or ("", "")
     row = counters_of(interface)
-    forms = (PACKETS_OF_QUEUE, DROPS_OF_RING, *((SENT_BY_QUEUE,) if row.by_queue else ()))
+    forms = (PACKETS_OF_QUEUE, LOST_BY_QUEUE, DROPS_OF_RING, *((SENT_BY_QUEUE,) if row.by_queue else ()))
     return leaf == IFLIB or leaf in row.leaves or any(form.fullmatch(leaf) for form in forms)

@@ -172,6 +172,9 @@ def _drops(port: Port, link: Mapping[str, int], leaves: Mapping[str, int]) -> It
         if leaf in leaves:
             name = leaf.rpartition(".")[2]
             yield DropCount(name if name.startswith("rx") else f"rx {name}", leaves[leaf], port.tester)
+    for leaf, count in leaves.items():
+        if match := parse.LOST_BY_QUEUE.fullmatch(leaf):
+            yield DropCount("rx nobuffer", count, port.tester, int(match[1]))
     rings = [count for leaf, count in leaves.items() if parse.DROPS_OF_RING.fullmatch(leaf)]
     refused = sum(rings)
     for name in (name for name in counters.columns if name in link):
