@@ -243,6 +243,13 @@ PORT_DROPS = {"rx_discards_phy": 700, "rx_out_of_buffer": 50}
         ("bcmgenet", {"errors": 2, "missed_errors": 300}, {}, {"rx_missed_errors": 300, "rx_errors": 2}),
         # mtk_eth_soc.c: rx_errors are wrong checksums, an overflow is in rx_over_errors
         ("mtk_soc_eth", {"errors": 40}, {"rx_checksum_errors": 40, "rx_overflow": 6}, {"rx_overflow": 6}),
+        # vmxnet3_ethtool.c, vmxnet3_get_stats64: pktsRxOutOfBuf is in none of them
+        (
+            "vmxnet3",
+            {"dropped": 2},
+            {"Rx Queue#": 0, "  pkts rx OOB": 44, "  pkts rx err": 0},
+            {"rx_dropped": 2, "Rx Queue# 0: pkts rx OOB": 44},
+        ),
         # mvneta.c, mvpp2_main.c: the net device has none of them
         ("mvneta", {}, {"rx_discard": 6, "rx_overrun": 7}, {"rx_discard": 6, "rx_overrun": 7}),
         ("mvpp2", {}, {"rxq_1_queue_full_drops": 9, "rxq_1_desc_enqueue": 8}, {"rxq_1_queue_full_drops": 9}),

@@ -78,6 +78,7 @@ _EXTRA = {
     "igb": r"rx_queue_([0-9]{1,5})_drops",
     "i40e": r"port\.rx_(?:dropped|discards)",
     "mtk_soc_eth": r"rx_overflow",
+    "vmxnet3": r"Rx Queue# ([0-9]{1,5}): pkts rx OOB",
     "mvneta": r"rx_(?:discard|overrun)",
     "mvpp2": r"rx_fifo_or_parser_overrun_drops|rxq_([0-9]{1,5})_(?:queue_full|packets_early|packets_bm)_drops",
 }
