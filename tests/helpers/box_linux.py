@@ -212,6 +212,8 @@ class LinuxBox:
             return Said("Pre-set maximums:\nRX:\t4096\nTX:\t4096\nCurrent hardware settings:\nRX:\t512\nTX:\t512\n")
         if words[0] == "-c":
             return Said(f"Adaptive RX: on  TX: off\nrx-usecs:\t{nic.stats['rx']['packets']}\ntx-usecs:\t10\n")
+        if words[0] == "-S" and not nic.counters:
+            return Said(stderr="no stats available\n", returncode=94)
         if words[0] == "-S":
             return Said("NIC statistics:\n" + "".join(f"     {key}: {n}\n" for key, n in nic.counters.items()))
         if words[0] == "-x":

@@ -246,9 +246,13 @@ class PfsenseBox(Pfsense):
 
     def _pfctl(self, words: list[str]) -> Said:
         if words == ["-s", "info"]:
-            return Said(
-                f"Status: {self.firewall.capitalize()} for 0 days 00:12:34           Debug: Urgent\n\nState Table\n"
-            )
+            lines = [
+                f"Status: {self.firewall.capitalize()} for 0 days 00:12:34           Debug: Urgent",
+                "",
+                "Counters",
+            ]
+            lines += [f"  {reason:<25} {7:14} {0.0:14.1f}/s" for reason in ("match", "memory")]
+            return Said("\n".join([*lines, ""]))
         if words == ["-s", "rules"]:
             return Said("scrub on ix0 all fragment reassemble\nblock drop in log inet all\npass out all keep state\n")
         wanted = {"-d": "disabled", "-e": "enabled"}[words[0]]

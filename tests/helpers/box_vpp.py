@@ -395,8 +395,8 @@ class VppBox:
     def show_errors(self) -> str:
         rows = ["   Count                  Node                              Reason               Severity "]
         for name, card in self.cards.items():
-            if card.frames.get("overrun"):
-                rows.append(f"{card.frames['overrun']:>10}{name + '-tx':^35}{'tx ring overrun':^35}{'error':^10}")
+            if refused := card.frames.get("refused"):
+                rows.append(f"{refused:>10}{name + '-tx':^35}{'tx frame not ready':^35}{'error':^10}")
         rows.append(f"{7:>10}{'af-packet-input':^35}{'timed out block':^35}{'error':^10}")
         return "\n".join(rows) + "\n"
 

@@ -85,6 +85,12 @@ _RAPL = """\
 /sys/class/powercap/intel-rapl:0/max_energy_range_uj:262143328850
 """
 
+CONNTRACK_STAT = (
+    "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error  "
+    "expect_new expect_create expect_delete search_restart\n"
+) + "".join("00000fce " + f" {0:08x}" * 8 + f" 000000c8 {drop:08x}" + f" {0:08x}" * 6 + "\n" for drop in (0x1D8, 0x16F))
+"""Counters of two CPUs, after net/netfilter/nf_conntrack_standalone.c, ct_cpu_seq_show."""
+
 SAMPLES: Mapping[str, Sequence[str]] = {
     "dut.freebsd.parse.media_speed_bps": ("Ethernet autoselect (10Gbase-SR <full-duplex>)", "1000baseT <full-duplex>"),
     "dut.freebsd.parse.parse_ndp": (
@@ -107,6 +113,7 @@ SAMPLES: Mapping[str, Sequence[str]] = {
         "MSR 0x8b: 0x0000002e 0x00000000\n",
         "CPU microcode: updated from 0x20 to 0x24\n",
     ),
+    "host.linux.parse_conntrack": (CONNTRACK_STAT,),
     "host.linux.parse_nic_counters": (_ETHTOOL_S,),
     "host.linux.queue_counts": (_ETHTOOL_S,),
     "dut.linux.parse.queue_of": ("enp3s0f0-TxRx-1",),

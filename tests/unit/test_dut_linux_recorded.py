@@ -177,19 +177,30 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
     nic = box.nics["enp3s0f0"]
     nic.up = True
     nic.stats = {
-        "rx": {"packets": 70, "errors": 1, "dropped": 2, "missed_errors": 4, "crc_errors": 1, "fifo_errors": 9},
+        "rx": {
+            "packets": 70,
+            "errors": 1,
+            "dropped": 2,
+            "missed_errors": 4,
+            "crc_errors": 1,
+            "fifo_errors": 9,
+            "otherhost": 6,
+        },
         "tx": {"packets": 60, "errors": 0, "dropped": 3},
     }
+    box.files["/proc/net/stat/nf_conntrack"] = "entries drop early_drop\n00000009 0000000a 00000000\n"
     nic.counters = {"rx_queue_0_packets": 30, "rx_queue_1_packets": 40, "rx_no_dma_resources": 8, "rx_missed_errors": 4}
     netgate = load_dut(str(ROOT / "dut_configs/netgate-linux.yaml"))
     transport = BoxTransport(box)
     seen = LinuxDut(Wanted(netgate), transport).observe(clear=True)
+    assert seen.missing == (), "the other port's NIC has no counters of its own"
     assert seen.ports[0] == PortCount(0, 70, 60)
     assert seen.queues == (QueueCount(0, 0, 30), QueueCount(0, 1, 40))
     assert [one for one in seen.drops if one.count] == [
         DropCount("rx_dropped", 2, 0),
         DropCount("rx_missed_errors", 4, 0),
         DropCount("rx_errors", 1, 0),
+        DropCount("rx_otherhost_dropped", 6, 0),
         DropCount("tx_dropped", 3, 0),
         DropCount("tx qdisc drops", 2, 0),
         DropCount("rx_no_dma_resources", 8, 0),
@@ -198,6 +209,7 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
         DropCount("Ip.InDiscards", 4),
         DropCount("IpExt.InNoRoutes", 6),
         DropCount("TcpExt.IPReversePathFilter", 5),
+        DropCount("nf_conntrack drop", 10),
     ]
     assert [(one.cpu, one.packet_s, one.clock_hz) for one in seen.cpus] == [
         (cpu, float(cpu), 2.2e9) for cpu in range(4)
@@ -208,6 +220,53 @@ def test_a_nic_counts_queues_and_what_no_total_holds() -> None:
     transport = BoxTransport(box)
     LinuxDut(Wanted(netgate), transport).observe()
     assert len(transport.ran) <= 9
+
+
+PORT_DROPS = {"rx_discards_phy": 700, "rx_out_of_buffer": 50}
+
+
+@pytest.mark.parametrize(
+    ("driver", "received", "counters", "lost"),
+    [
+        # i40e_main.c: totals are its queues'; DPDK's i40e_ethdev.c adds the port's
+        ("i40e", {"dropped": 5}, {"port.rx_dropped": 900, "rx_dropped": 5}, {"rx_dropped": 5, "port.rx_dropped": 900}),
+        ("i40e", {"missed_errors": 5}, {"port.rx_discards": 9}, {"rx_missed_errors": 5, "port.rx_discards": 9}),
+        # ice_main.c: rx_errors has hw_csum_rx_error in it
+        (
+            "ice",
+            {"errors": 8007, "missed_errors": 5},
+            {"rx_csum_bad.nic": 8000},
+            {"rx_missed_errors": 5, "rx_errors": 7},
+        ),
+        # bcmgenet.c: rx_missed_errors = rx_errors, until each had its own
+        ("bcmgenet", {"errors": 300, "missed_errors": 300}, {}, {"rx_missed_errors": 300}),
+        ("bcmgenet", {"errors": 2, "missed_errors": 300}, {}, {"rx_missed_errors": 300, "rx_errors": 2}),
+        # mtk_eth_soc.c: rx_errors are wrong checksums, an overflow is in rx_over_errors
+        ("mtk_soc_eth", {"errors": 40}, {"rx_checksum_errors": 40, "rx_overflow": 6}, {"rx_overflow": 6}),
+        # vmxnet3_ethtool.c, vmxnet3_get_stats64: pktsRxOutOfBuf is in none of them
+        (
+            "vmxnet3",
+            {"dropped": 2},
+            {"Rx Queue#": 0, "  pkts rx OOB": 44, "  pkts rx err": 0},
+            {"rx_dropped": 2, "Rx Queue# 0: pkts rx OOB": 44},
+        ),
+        # mvneta.c, mvpp2_main.c: the net device has none of them
+        ("mvneta", {}, {"rx_discard": 6, "rx_overrun": 7}, {"rx_discard": 6, "rx_overrun": 7}),
+        ("mvpp2", {}, {"rxq_1_queue_full_drops": 9, "rxq_1_desc_enqueue": 8}, {"rxq_1_queue_full_drops": 9}),
+        # mlx5's en_main.c: if_in_discards is in rx_dropped in kernels of late
+        ("mlx5_core", {"dropped": 3, "missed_errors": 50}, PORT_DROPS, {"rx_dropped": 700, "rx_missed_errors": 50}),
+        ("mlx5_core", {"dropped": 703, "missed_errors": 50}, PORT_DROPS, {"rx_dropped": 703, "rx_missed_errors": 50}),
+    ],
+)
+def test_a_lost_frame_is_in_one_counter_whatever_its_drivers_totals_hold(
+    driver: str, received: dict[str, int], counters: dict[str, int], lost: dict[str, int]
+) -> None:
+    box = LinuxBox()
+    nic = box.nics["enp3s0f0"]
+    nic.up, nic.driver, nic.counters = True, driver, counters
+    nic.stats = {"rx": {"packets": 9, "errors": 0, "dropped": 0, "missed_errors": 0, **received}, "tx": {"packets": 0}}
+    seen = LinuxDut(Wanted(load_dut("netgate-linux")), BoxTransport(box)).observe()
+    assert {one.name: one.count for one in seen.drops if one.port == 0 and one.count} == {**lost, "tx qdisc drops": 2}
 
 
 def test_interrupts_are_the_interfaces_by_number_or_by_name() -> None:

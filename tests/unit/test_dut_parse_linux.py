@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import COALESCING, RINGS
+from samples import COALESCING, CONNTRACK_STAT, RINGS
 
 from trexbench.core.dut.telemetry import CpuTime
 from trexbench.core.errors import DutError
@@ -78,9 +78,11 @@ QUEUES = {
     "eth0-rx-1": 1,
     "mlx5_comp7@pci:0000:01:00.0": 7,
     "virtio0-input.0": 0,
+    "ens192-rxtx-5": 5,
     **dict.fromkeys(("eth0-tx-1", "virtio3-rx", "enp3s0f0")),
 }
 """Interrupt's name -> its receive queue."""
+CONNTRACK = CONNTRACK_STAT.splitlines()
 NFT = '{"nftables": [{"metainfo": {}}, {"table": {}}, {"rule": {}}, {"rule": {}}]}'
 ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (files.parse_lines, "", {}),
@@ -104,6 +106,12 @@ ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (parse.parse_coalescing, FIXED, {"adaptive-rx": False, "rx-usecs": 50, **SENDING}),
     (parse.parse_coalescing, "Coalesce parameters for d0:\n", None),
     (parse.parse_hash, HASH.format(toeplitz="on", xor="off"), {**HASHED, "function": "toeplitz"}),
+    (
+        parse.parse_hash,  # ethtool's netlink/rss.c, of 6.14
+        HASH.format(toeplitz="on", xor="off")
+        + "RSS input transformation:\n    symmetric-xor: off\n    symmetric-or-xor: on\n",
+        {**HASHED, "function": "toeplitz, symmetric-or-xor"},
+    ),
     (parse.parse_hash, HASH.format(toeplitz="off", xor="on"), {**HASHED, "function": "xor"}),
     (parse.parse_hash, VIRTIO, {"table": None, "key": None, "function": "toeplitz"}),
     (parse.parse_hash, "", {"table": None, "key": None, "function": None}),
@@ -114,6 +122,8 @@ ROWS: list[tuple[Callable[[Any], object], Any, object]] = [
     (parse.count_iptables_rules, "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j DROP\nCOMMIT\n", 1),
     (counters.parse_clocks, CLOCKS, {0: 1.8005e9, 1: 2.2e9}),  # the governor's is preferred
     (counters.parse_snmp, ["Ip: A B", "Ip: 1 -2", "Udp: C", "Udp: 3"], {"Ip.A": 1, "Udp.C": 3}),
+    (counters.parse_conntrack, CONNTRACK, 0x1D8 + 0x16F),
+    *((counters.parse_conntrack, lines, None) for lines in ([], CONNTRACK[:1], CONNTRACK[1:], [*CONNTRACK, "0"])),
     (counters.parse_net_dev, NET_DEV, {"d0": (2, 4), "eth0.5": (5, 6)}),
     (counters.parse_softirqs, SOFTIRQS, {"NET_TX": {0: 1, 3: 2}, "NET_RX": {0: 3, 3: 4}}),
     (counters.parse_softirqs, SOFTIRQS[1:], {}),
@@ -189,6 +199,8 @@ def test_stolen_time_is_in_the_total_and_nobodys_work() -> None:
         ("rx-{}.rx_packets", "older i40e"),
         ("rx{}_packets", "mlx5_core"),
         ("queue_{}_rx_cnt", "ena"),
+        ("[{}]: rx_ucast_packets", "bnxt_en"),
+        ("Queue[{}] InPackets", "atlantic"),
     ],
 )
 def test_queues_by_style(style: str, driver: str) -> None:

@@ -60,6 +60,24 @@ def test_counters_are_those_of_the_nics_driver(
     assert any("driver was not read" in one.reason for one in seen.missing) == unknown
 
 
+@pytest.mark.parametrize("release", [14, 15])
+def test_what_iflibs_ring_refused_is_lost_once(tmp_path: Path, release: int) -> None:
+    """if_vmx.c leaves sending to iflib, which counts it as Oerrs in 15, too (sys/net/iflib.c)."""
+    first, other = PFSENSE.ports
+    nics, ring = {"vmx0": Nic("90:ec:77:1b:63:58", refused=23)}, {"dev.vmx.0.iflib.txq0.r_drops": "23"}
+    ring["dev.vmx.0.rxq1.hstats.nobuffer"] = "9"
+    box = PfsenseBox(release=release, nics=nics | {"ix1": Nic("90:ec:77:1b:63:56")}, sysctls=ring)
+    seen = Bench(tmp_path, box, replace(PFSENSE, cables=(replace(first, interface="vmx0"), other))).dut.observe()
+    lost = [one for one in seen.drops if one.port == 0 and one.count]
+    assert lost == [DropCount("rx nobuffer", 9, 0, 1), DropCount("Drop", 23, 0)]
+
+
+def test_what_a_firewall_that_is_kept_dropped_is_lost(tmp_path: Path) -> None:
+    kept = replace(PFSENSE, pfsense=replace(PFSENSE.pfsense, firewall="keep"))
+    drops = Bench(tmp_path, PfsenseBox(), kept).dut.observe().drops
+    assert [one for one in drops if one.name.startswith("pf ")] == [DropCount("pf memory", 7)]
+
+
 def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:
     """sys/x86/cpufreq/hwpstate_intel.c: its sysctls show that it drives the CPUs."""
     bench = Bench(tmp_path, PfsenseBox(sysctls={"dev.hwpstate_intel.0.epp": "50", "dev.cpu.1.freq": "2100"}))

@@ -123,6 +123,14 @@ def test_counters_that_went_back_are_left_out() -> None:
     assert "rx-miss on port 0 is no longer reported" in gone.warnings[0].text
 
 
+@pytest.mark.parametrize(("then", "wrapped"), [(2**32 - 900, True), (2**32 - 901, False), (2**33 - 100, False)])
+def test_a_counter_of_32_bits_that_wrapped_is_no_reset(then: int, wrapped: bool) -> None:
+    """i40e_main.c, i40e_stat_update32. It cannot have risen by more than was lost."""
+    report = one_way(1000, seen(DropCount("port.rx_discards", then, 0)), seen(DropCount("port.rx_discards", 100, 0)))
+    assert [place.kind for place in report.places] == (["counter"] if wrapped else [SOMEWHERE])
+    assert codes(report) == ([] if wrapped else ["loss-set-back"])
+
+
 def test_counters_that_are_gone_are_named_in_the_order_of_the_dut() -> None:
     names = [f"counter {number}" for number in range(9)]
     report = one_way(1000, seen(*(DropCount(name, 1, 0) for name in names)), seen())
@@ -152,8 +160,8 @@ def test_a_counter_of_all_ports_serves_both_ways() -> None:
     assert [(place.frames, place.directions) for place in report.places] == [(4000, ("0->1", "1->0"))]
 
 
-RECEIVED = ("rx-miss", "rx_dropped", "rx_missed_errors", "rx-error", "Ierrs", "Idrop", "drops")
-TO_SEND = ("tx-error", "tx qdisc drops", "Oerrs", "Drop", "tx ring overrun", "tx_dropped")
+RECEIVED = ("rx-miss", "rx_dropped", "rx-error", "Ierrs", "drops", "port.rx_discards", "rxq_1_queue_full_drops")
+TO_SEND = ("Tx packet drops (dpdk tx failure)", "tx qdisc drops", "Oerrs", "Drop", "tx frame not ready", "tx_dropped")
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ GET, NETISR = text(OLD, "route-get"), text(OLD, "netisr")
         (parse.network, "1.2.3.4", "1.2.3.4/32"),
         (parse.parse_firewall, text(OLD, "pfctl"), "enabled"),
         (parse.parse_firewall, text(NEW, "pfctl"), "disabled"),
+        (counters.parse_firewall_drops, text(OLD, "pfctl"), {"bad-offset": 0, "memory": 5, "state-insert": 2}),
+        (counters.parse_firewall_drops, text(NEW, "pfctl"), {}),
         (parse.parse_firewall, "Status: Disabled                              Debug: Urgent\n", "disabled"),
         *((_queue_of, f"queue3.{way}_packets", number) for way, number in (("rx", "3"), ("tx", None))),
         *((_queue_of, name, number) for name, number in (("pf.rxq07.packets", "07"), ("rxstat2.packets", "2"))),

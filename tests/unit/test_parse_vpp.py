@@ -109,11 +109,26 @@ def text(name: str) -> str:
     return (FIXTURES / f"{name}.txt").read_text()
 
 
+LATER = ["ID", "Name", "LWP", "CPU", "Sched", "Loops", "Epolls", "Sleeps", "FdWakeups", "WakeReq", "Wakeups"]
+COUNTED = ("other (0)", 7123, 5, 0, 0, 0, 9)
+
+
 def test_version_threads_and_clock() -> None:
     assert show.parse_version(text(f"{GOOD}/show-version")) == ("v26.06-release", 13412)
     main, worker = show.parse_threads(text(f"{GOOD}/show-threads"))
     assert (main, worker) == (show.Thread("vpp_main", "", 0), show.Thread("vpp_wk_0", "workers", 1))
+    head, *rows = text(f"{GOOD}/show-threads").splitlines()
+    relative = "\n".join([f"{head}Relative Core  ", *(f"{row}          {at:<7}" for at, row in enumerate(rows))])
+    assert show.parse_threads(relative) == (main, worker)
+    # vlib/threads_cli.c of 26.10; vppinfra/format_table.c colours whatever it is printed to
+    rows = [(0, "vpp_main", 13412, 0, *COUNTED), (1, "vpp_wk_0", 13414, 1, *COUNTED), (2, "vpp_wk_1", 9, -1, *COUNTED)]
+    later = [[f"\x1b[1;32m{name}" for name in LATER], *rows]
+    counted = show.parse_threads("\n".join(" ".join(f"{cell}\x1b[0m" for cell in row) for row in later))
+    assert counted == (main, worker, show.Thread("vpp_wk_1", "workers", None))
     assert show.parse_clock(text("vpp-26.06/show-cpu")) == pytest.approx(2.6e9, rel=0.01)
+    assert show.parse_clock("Base frequency:           0.0250 GHz\n") == 25e6
+    with pytest.raises(DutError, match=r"0\.03 GHz is too coarse"):
+        show.parse_clock("Base frequency:           0.03 GHz\n")
 
 
 def test_interfaces_and_their_counters() -> None:
@@ -189,6 +204,15 @@ FORWARDS = f"ipv4 via 100.65.1.2 host-d0 to {MAC0}"
 def test_a_route_that_forwards_and_two_accidents(name: str, paths: list[str], buckets: list[str]) -> None:
     found = parse_fib(text(f"{name}/show-ip-fib-16.0.0.0-8"))
     assert (found.prefix, [*map(str, found.paths)], [*found.buckets]) == ("16.0.0.0/8", paths, buckets)
+
+
+def test_alike_buckets_are_printed_as_a_range() -> None:
+    """vnet/dpo/load_balance.c, load_balance_format with LOAD_BALANCE_FORMAT_RANGE, since 26.02."""
+    half = text(f"{HALF}/show-ip-fib-16.0.0.0-8")
+    found = parse_fib(
+        half.replace("buckets:2", "buckets:4").replace("[0] [@3]", "[0-2] [@3]").replace("[1] [@5]", "[3] [@5]")
+    )
+    assert found.buckets == ("arp-ipv4: via 100.65.1.2 host-d1",) * 3 + (FORWARDS,)
 
 
 def test_what_vpp_gives_away_anew_is_no_fact() -> None:

@@ -17,11 +17,14 @@ _SYSCTL = re.compile(r"([A-Za-z_][A-Za-z0-9_%-]*(?:\.[A-Za-z0-9_%-]+)+)=(.*)")
 _IRQ = re.compile(r"irq([0-9]{1,5}): (\S.*?)\s+([0-9]{1,20})\s+[0-9]+\s*")
 _RXQ = re.compile(r"([a-z][a-z0-9_]*[0-9]+):(?:rxq|rx|que|q) ?([0-9]{1,4})\+?")
 _LEAF = re.compile(r"dev\.([a-z][a-z0-9_]*)\.([0-9]{1,4})\.(.+)")
+_REASON = re.compile(r"  ([a-z-]{1,25}) +([0-9]{1,20})(?![0-9])")
 _CPU_STATES = 5
 """user, nice, sys, intr, idle: sys/sys/resource.h."""
 
 PACKETS_OF_QUEUE = re.compile(r"(?:[a-z_]+\.)?(?:queue|que|rxq|rxstat|queue_rx_)([0-9]{1,4})\.(?:rx_packets|packets)")
 """Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``."""
+LOST_BY_QUEUE = re.compile(r"rxq([0-9]{1,4})\.[a-z]+\.nobuffer")
+"""Frames for which one receive queue of vmx had no buffer, in none of netstat's columns (sys/dev/vmware/vmxnet3)."""
 SENT_BY_QUEUE = re.compile(r"queue[0-9]{1,4}\.tx_packets")
 DROPS_OF_RING = re.compile(r"iflib\.txq[0-9]{1,4}\.r_drops")
 """Frames that found the ring in front of one transmit queue full (iflib)."""
@@ -180,6 +183,14 @@ def parse_protocol(text: str) -> dict[str, int]:
     return counters
 
 
+def parse_firewall_drops(text: str) -> dict[str, int]:
+    """Parse ``pfctl -s info``: packets dropped by reason (net/pfvar.h); ``match`` is left out, it has those passed."""
+    lines = text.splitlines()
+    counted = lines[lines.index("Counters") + 1 :] if "Counters" in lines else []
+    reasons = filter(None, map(_REASON.match, counted))
+    return {match[1]: int(match[2]) for match in reasons if match[1] != "match"}
+
+
 @dataclass(frozen=True)
 class NicCounters:
     """Counters of frames that a driver loses, each frame in one of them."""
@@ -238,5 +249,5 @@ def is_counter(name: str) -> bool:
     """Test for a device's sysctl to be read: one that its driver needs, of a queue or ring, or iflib's mark."""
     interface, leaf = leaf_of(name) or ("", "")
     row = counters_of(interface)
-    forms = (PACKETS_OF_QUEUE, DROPS_OF_RING, *((SENT_BY_QUEUE,) if row.by_queue else ()))
+    forms = (PACKETS_OF_QUEUE, LOST_BY_QUEUE, DROPS_OF_RING, *((SENT_BY_QUEUE,) if row.by_queue else ()))
     return leaf == IFLIB or leaf in row.leaves or any(form.fullmatch(leaf) for form in forms)

@@ -18,7 +18,7 @@ USER_HZ = 100
 """Ticks per second in /proc/stat, sysconf(_SC_CLK_TCK): 100 on every common architecture."""
 
 _SOFTNET = ("processed", "dropped", "time_squeeze")
-_COUNT = re.compile(r"\s*([!-9;-~]+(?: [!-9;-~]+)*):\s*([0-9]{1,20})\s*")
+_COUNT = re.compile(r"\s*(\S.*?):\s*([0-9]{1,20})\s*")
 _QUEUE_STYLES = (
     r"rx_queue_([0-9]{1,5})_packets",  # ixgbe, igb, ice, virtio_net
     r"rx_queue_([0-9]{1,5})_xdp_packets",  # veth, which has them whether XDP is used or not
@@ -26,6 +26,8 @@ _QUEUE_STYLES = (
     r"rx([0-9]{1,5})_packets",  # mlx5_core, virtio_net of late
     r"queue_([0-9]{1,5})_rx_cnt",  # ena
     r"Rx Queue# ([0-9]{1,5}): ucast pkts rx",  # vmxnet3
+    r"\[([0-9]{1,5})\]: rx_ucast_packets",  # bnxt_en
+    r"Queue\[([0-9]{1,5})\] InPackets",  # atlantic
 )
 
 _DMI = ("bios_vendor", "bios_version", "bios_date", "product_name", "board_name", "board_version")
@@ -141,6 +143,15 @@ def parse_snmp6(lines: Sequence[str]) -> dict[str, int]:
         if name.startswith("Ip6") and (count := counts(words)) and len(count) == 1:
             counters[f"Ip6.{name[3:]}"] = count[0]
     return counters
+
+
+def parse_conntrack(lines: Sequence[str]) -> int | None:
+    """Parse /proc/net/stat/nf_conntrack, a row of hexadecimal numbers for each CPU: ``drop`` of all."""
+    heading, *rows = [line.split() for line in lines] or [[]]
+    if "drop" not in heading or not rows:
+        return None
+    words = [row[heading.index("drop")] if len(row) == len(heading) else "" for row in rows]
+    return sum(int(word, 16) for word in words) if all(re.fullmatch("[0-9a-f]{1,16}", word) for word in words) else None
 
 
 def parse_net_dev(lines: Sequence[str]) -> dict[str, tuple[int, int]]:

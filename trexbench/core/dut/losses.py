@@ -21,6 +21,8 @@ FEW = 10
 """So few lost frames may have any cause."""
 STRAY = 0.001
 """A DUT's counters may exceed the tester's by this share, or by FEW: neighbour discovery, link-layer protocols."""
+WRAP = 2**32
+"""Value at which counters of 32 bits begin anew."""
 NAMED, ENOUGH = 3, 0.9
 """Most places that the sentence names, and the share of the loss that is enough to name."""
 
@@ -99,7 +101,8 @@ def locate(
         stretches, more = _stretches(before, after, direction, sent[direction], count)
         unassigned |= {(direction, stretch): frames for stretch, frames in stretches.items()}
         warnings += more
-    drops, set_back = _new_drops(before, after)
+    total = sum(max(0, count) for count in lost.values())
+    drops, set_back = _new_drops(before, after, total)
     claims = [_Claim(drop, _tiers(drop, list(lost))) for drop in drops]
     for port, count in (tester_errors or {}).items():
         if count > 0:
@@ -107,7 +110,6 @@ def locate(
             tiers = tuple(tuple((direction, stretch) for direction in back) for stretch in (AFTER, SOMEWHERE))
             claims.append(_Claim(DropCount("ierrors of the tester", count, port), tiers))
     _assign(claims, unassigned)
-    total = sum(max(0, count) for count in lost.values())
     places = sorted(_places(claims, unassigned, total), key=lambda place: (-place.frames, place.what))
     sentence = _sentence(places, total, sum(sent.values()))
     return LossReport(sum(sent.values()), total, tuple(places), sentence, (*warnings, *set_back, *_excesses(claims)))
@@ -156,12 +158,19 @@ def passed(before: Observation, after: Observation, port: int, name: str) -> int
     return None if then is None or now is None else int(now - then)
 
 
-def _new_drops(before: Observation, after: Observation) -> tuple[list[DropCount], list[RunWarning]]:
-    """Return by how much drop counters rose, and warnings. One that was not there before began at 0, as VPP's do."""
+def _new_drops(before: Observation, after: Observation, lost: int) -> tuple[list[DropCount], list[RunWarning]]:
+    """Return by how much drop counters rose, and warnings. One that was not there before began at 0, as VPP's do.
+
+    One that went back is taken for a counter of 32 bits (i40e's, conntrack's) that has wrapped around, if it then did
+    not rise by more frames than were lost; else it began anew.
+    """
     then, now = _sums(before), _sums(after)
     rises, warnings = [], []
     for key, count in now.items():
-        if (rise := count - then.get(key, 0)) < 0:
+        rise = count - then.get(key, 0)
+        if rise < 0 and rise + WRAP <= lost and then[key] < WRAP:
+            rise += WRAP
+        if rise < 0:
             text = f"{_name(*key)} went back from {then[key]} to {count}: left out"
             warnings.append(RunWarning("loss-set-back", text))
         elif rise:

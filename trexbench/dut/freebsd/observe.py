@@ -2,7 +2,7 @@
 
 No frame may be in two of the drop counters. host.freebsd says which of a NIC's are read. Of netstat -s, ``output
 packets dropped due to no bufs`` and ``packets not forwardable`` are left out: frames that a full transmit queue refused
-are in them again.
+are in them again. pf's are in none of netstat's.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class FreebsdCounters:
     def __init__(self, wanted: Wanted, transport: Transport) -> None:
         self._ports, self._transport = wanted.config.ports, transport
         self._protocols = ("ip", "ip6") if 6 in wanted.config.versions else ("ip",)
+        self._filtered = wanted.config.pfsense.firewall != "off"
         self._names: tuple[str, ...] | None = None
         self._clocks: Mapping[str, str] = {}
 
@@ -81,6 +82,7 @@ class FreebsdCounters:
             reader = partial(self._netstat, parse.parse_protocol, "-s", "-p", name)
             counts: Mapping[str, int] = gathering.part(name, reader, {})
             ip |= {words if name == "ip" else f"{name}: {words}": count for words, count in counts.items()}
+        refused: Mapping[str, int] = gathering.part("pf", self._firewall, {}) if self._filtered else {}
         interrupts: Mapping[str, int] = gathering.part("interrupts", self._interrupts, {})
         gathering.require_any()
         ports = [(port, links.get(port.interface, {}), parse.leaves_of(port.interface, values)) for port in self._ports]
@@ -93,6 +95,7 @@ class FreebsdCounters:
             missing.append(Missing("ip", f"netstat -s has no '{_NO_ROUTE}'"))
         drops = list(chain.from_iterable(starmap(_drops, ports)))
         drops += [] if netisr is None else [DropCount("netisr QDrops", netisr)]
+        drops += [DropCount(f"pf {reason}", count) for reason, count in refused.items()]
         unrouted = (("no route", _NO_ROUTE), ("no route of IPv6", f"ip6: {_NO_ROUTE}"))
         return Observation(
             # The same sysctl has the packets of the queues; a CPU that idles may be behind, none is ahead.
@@ -107,6 +110,9 @@ class FreebsdCounters:
 
     def _netstat(self, parser: Callable[[str], T], *words: str) -> T:
         return parser(run_checked(self._transport, ("netstat", *words)))
+
+    def _firewall(self) -> Mapping[str, int]:
+        return parse.parse_firewall_drops(self._transport.run(("pfctl", "-s", "info"), TIMEOUT_S).stdout)
 
     def _interrupts(self) -> Mapping[str, int]:
         interrupts = parse.parse_interrupts(run_checked(self._transport, ("vmstat", "-ia")))
@@ -166,8 +172,15 @@ def _drops(port: Port, link: Mapping[str, int], leaves: Mapping[str, int]) -> It
         if leaf in leaves:
             name = leaf.rpartition(".")[2]
             yield DropCount(name if name.startswith("rx") else f"rx {name}", leaves[leaf], port.tester)
-    yield from (DropCount(name, link[name], port.tester) for name in counters.columns if name in link)
+    for leaf, count in leaves.items():
+        if match := parse.LOST_BY_QUEUE.fullmatch(leaf):
+            yield DropCount("rx nobuffer", count, port.tester, int(match[1]))
     rings = [count for leaf, count in leaves.items() if parse.DROPS_OF_RING.fullmatch(leaf)]
+    refused = sum(rings)
+    for name in (name for name in counters.columns if name in link):
+        # in 15 iflib counts what its rings refuse as Oerrs, too (sys/net/iflib.c), unless the driver counts its own
+        again = refused if name == "Oerrs" and link[name] >= refused else 0
+        yield DropCount(name, link[name] - again, port.tester)
     if "Drop" in link or rings:
         # What iflib's ring refuses is in Drop in newer releases, only in the ring's counter in older ones (12, 13).
-        yield DropCount("Drop", max(link.get("Drop", 0), sum(rings)), port.tester)
+        yield DropCount("Drop", max(link.get("Drop", 0), refused), port.tester)

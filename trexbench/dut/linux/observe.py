@@ -6,10 +6,14 @@ The drop counters are chosen so that no frame is in two of them:
   length, frame and fifo errors where a driver counts those, so that they are left out. ``dropped`` includes what RPS
   had no room for; in the lab the same frames were in softnet_stat's second column, hence softnet_stat is left out. It
   also includes what did not fit into a veth's ring.
+- ``otherhost`` are frames for another MAC (Linux 5.19 on), which no driver counts and IP drops before it counts them.
 - What a queueing discipline drops never reaches the interface, and is in none of the interface's counters.
-- ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes.
+- ethtool's counters are mostly the same ones by other names; _EXTRA are those that no total includes. Totals that hold
+  more or less than lost frames are corrected by _corrected.
 - IP counts only what passed the interface. Ip.InHdrErrors includes IpExt.InCsumErrors; reverse path failures are only
   in TcpExt. IPv6 counts for itself, each frame it drops once, and by interface: only those of the ports are read.
+- Netfilter's verdicts are in none of IP's counters: what conntrack dropped, for lack of room, it counts itself; what a
+  rule drops is counted only if the rule says so.
 - cpumap's queue has no readable counter: what XDP handed over and IP never got was lost there. The program hands over
   every frame, and rx_packets has them all, also those of queues that are no longer in use (whose
   rx_queue_N_xdp_redirect ethtool no longer shows). A few frames that are not IP (ARP) count as lost,
@@ -54,6 +58,7 @@ _FILES = (
     *("/proc/net/softnet_stat", "/proc/softirqs", "/proc/interrupts", "/proc/cpuinfo"),
 )
 """In the order of reading: clock, CPU times and packets side by side, since they are divided by one another."""
+_CONNTRACK = "/proc/net/stat/nf_conntrack"
 _IPV6 = "/proc/net/dev_snmp6/{}"
 """By interface: the host's own total holds what its other interfaces said for themselves, and dropped."""
 _ONLINE = "/sys/devices/system/cpu/online"
@@ -64,12 +69,26 @@ _LINK = {
     "rx.dropped": "rx_dropped",
     "rx.missed_errors": "rx_missed_errors",
     "rx.errors": "rx_errors",
+    "rx.otherhost": "rx_otherhost_dropped",
     "tx.dropped": "tx_dropped",
     "tx.errors": "tx_errors",
 }
-_EXTRA = {"ixgbe": r"rx_no_dma_resources", "igb": r"rx_queue_([0-9]{1,5})_drops"}
-"""By driver: frames for which a queue had no descriptor. With several queues ixgbe counts them per queue (QPRDC); igb
-counts them as fifo errors, which are in none of its other totals."""
+_EXTRA = {
+    "ixgbe": r"rx_no_dma_resources",
+    "igb": r"rx_queue_([0-9]{1,5})_drops",
+    "i40e": r"port\.rx_(?:dropped|discards)",
+    "mtk_soc_eth": r"rx_overflow",
+    "vmxnet3": r"Rx Queue# ([0-9]{1,5}): pkts rx OOB",
+    "mvneta": r"rx_(?:discard|overrun)",
+    "mvpp2": r"rx_fifo_or_parser_overrun_drops|rxq_([0-9]{1,5})_(?:queue_full|packets_early|packets_bm)_drops",
+}
+"""By driver: frames for which there was no descriptor or buffer, and that are in none of its totals. With several
+queues ixgbe counts them per queue (QPRDC); igb calls them fifo errors, mtk_soc_eth over errors. i40e's totals are those
+of its queues; its port's own (RDPC, ``port.rx_discards`` since 2023) come on top, as in DPDK's imissed."""
+_HARMLESS = {"ice": "rx_csum_bad.nic", "mtk_soc_eth": "rx_checksum_errors"}
+"""By driver: part of rx_errors that was forwarded all the same, frames with a wrong checksum."""
+_PORT_DROPS = {"mlx5_core": "rx_discards_phy"}
+"""By driver: frames for which its port had no buffer, which rx_dropped includes only in kernels of late."""
 _IP = (
     *("Ip.InHdrErrors", "Ip.InAddrErrors", "Ip.InDiscards", "Ip.OutDiscards", "Ip.FragFails"),
     *("IpExt.InNoRoutes", "IpExt.InTruncatedPkts", "TcpExt.IPReversePathFilter"),
@@ -116,12 +135,18 @@ class LinuxCounters:
         before = {name: (links[name].get("rx.packets"), links[name].get("tx.packets")) for name in links}
         packets = {**before, **parse.parse_net_dev(files.get("/proc/net/dev", ()))}
         queues = {name: parse.queue_counts(nic) for name, nic in nics.items()}
+        full = parse.parse_conntrack(files.get(_CONNTRACK, ()))
+        table = () if full is None else (DropCount("nf_conntrack drop", full),)
         observation = Observation(
             at_s=parse.parse_uptime(files.get("/proc/uptime", ())),
             cpus=tuple(time for time in times if self._reports(time.cpu)),
             ports=tuple(PortCount(port, *packets[name]) for port, name in self._ports.items() if name in packets),
             queues=tuple(QueueCount(port, *row) for port, name in self._ports.items() for row in queues[name].items()),
-            drops=(*self._drops(links, qdiscs, nics), *(DropCount(name, ip[name]) for name in _IP if name in ip)),
+            drops=(
+                *self._drops(links, qdiscs, nics),
+                *(DropCount(name, ip[name]) for name in _IP if name in ip),
+                *table,
+            ),
             missing=tuple(gathering.missing),
             details=tuple(self._details(files)),
         )
@@ -132,7 +157,8 @@ class LinuxCounters:
         handed = [links[name]["rx.packets"] for name in self._interfaces if "rx.packets" in links.get(name, {})]
         if steer == "cpumap" and len(handed) == len(self._interfaces) and "Ip.InReceives" in ip:
             # all interfaces share the queue, and IP has no counters by interface either
-            lost = max(0, sum(handed) - ip["Ip.InReceives"] - ip.get("Ip6.InReceives", 0))
+            others = sum(links[name].get("rx.otherhost", 0) for name in self._interfaces)
+            lost = max(0, sum(handed) - others - ip["Ip.InReceives"] - ip.get("Ip6.InReceives", 0))
             seen = replace(seen, drops=(*seen.drops, DropCount("cpumap queue (redirected, not received)", lost)))
         if steer == "cpumap" or self._lab.get("threaded"):
             # cpumap's thread and NAPI threads count as system time, not as soft interrupts
@@ -147,14 +173,15 @@ class LinuxCounters:
 
     def _drops(self, links: Counts, qdiscs: Mapping[str, int], nics: Counts) -> Iterator[DropCount]:
         for port, name in self._ports.items():
-            link = links.get(name, {})
+            driver = self._drivers.get(name, "")
+            link = _corrected(links.get(name, {}), nics[name], driver)
             yield from (DropCount(word, link[key], port) for key, word in _LINK.items() if key in link)
             if name in qdiscs:
                 yield DropCount(QDISC_DROPS, qdiscs[name], port)
-            extra = _EXTRA.get(self._drivers.get(name, ""))
+            extra = _EXTRA.get(driver)
             for counter, count in nics[name].items():
                 if extra and (match := re.fullmatch(extra, counter)):
-                    yield DropCount(counter, count, port, int(match[1]) if match.groups() else None)
+                    yield DropCount(counter, count, port, int(match[1]) if match.lastindex else None)
 
     def _run(self, parser: Callable[[str], T], *argv: str) -> T:
         return parser(run_checked(self._transport, argv))
@@ -162,7 +189,12 @@ class LinuxCounters:
     def _nic(self, name: str) -> Mapping[str, int]:
         if name not in self._drivers:
             self._drivers[name] = self._run(parse.parse_driver, "ethtool", "-i", name).get("driver", "")
-        return self._run(parse.parse_nic_counters, "ethtool", "-S", name)
+        try:
+            return self._run(parse.parse_nic_counters, "ethtool", "-S", name)
+        except DutError as error:
+            if "no stats available" in str(error):  # of a bond, a VLAN, a small NIC
+                return {}
+            raise
 
     def _files(self) -> Lines:
         """Read all files at once; what does not change, clock files and interrupt numbers, is looked up only once."""
@@ -173,7 +205,7 @@ class LinuxCounters:
             numbers = (path.rpartition("/")[2] for path in listed if "/msi_irqs/" in path)
             self._irqs = frozenset(int(number) for number in numbers if re.fullmatch("[0-9]{1,9}", number))
             self._clocks = [_CLOCK.format(cpu) for cpu in self._clocks_of or online or ()]
-        return read_lines(self._transport, "-sH", "", *_FILES, *self._ipv6, *self._clocks)
+        return read_lines(self._transport, "-sH", "", *_FILES, _CONNTRACK, *self._ipv6, *self._clocks)
 
     def _ip(self, files: Lines) -> Mapping[str, int]:
         ipv4 = parse.parse_snmp(files.get("/proc/net/snmp", ())) | parse.parse_snmp(files.get("/proc/net/netstat", ()))
@@ -205,6 +237,16 @@ class LinuxCounters:
             if number in self._irqs or any(interface.search(name) for interface in ours):
                 counted[name] += count
         yield from (Detail(f"interrupts {name}", count) for name, count in counted.items())
+
+
+def _corrected(link: Mapping[str, int], nic: Mapping[str, int], driver: str) -> Mapping[str, int]:
+    """Return an interface's totals with each lost frame in one of them, and no other."""
+    errors = link.get("rx.errors", 0) - nic.get(_HARMLESS.get(driver, ""), 0)
+    if driver == "bcmgenet" and errors == link.get("rx.missed_errors"):  # until 2025 it gave the one number for both
+        errors = 0
+    dropped = max(link.get("rx.dropped", 0), nic.get(_PORT_DROPS.get(driver, ""), 0))
+    totals = {**link, "rx.errors": max(0, errors), "rx.dropped": dropped}
+    return {name: totals[name] for name in link}
 
 
 def measure_cycles(transport: Transport, cpus: Sequence[int]) -> float | None:

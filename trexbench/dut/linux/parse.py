@@ -17,10 +17,13 @@ _COUNT = re.compile(r"^(RX|TX|Other|Combined):\s+([0-9]{1,9}|n/a)", re.MULTILINE
 _DELAY = re.compile(r"((rx|tx)-(?:usecs|frames)):\s+([0-9]{1,9})")
 _ROW = re.compile(r"\s*[0-9]{1,6}:\s*([0-9]+(?: +[0-9]+)*):?")
 _KEY = re.compile(r"^RSS hash key:\s*([0-9a-f]{2}(?::[0-9a-f]{2})+)\s*$", re.MULTILINE)
-_FUNCTION = re.compile(r"^RSS hash function:[ \t]*\n(?:[ \t]+\S+: off[ \t]*\n)*[ \t]+(\S+): on[ \t]*$", re.MULTILINE)
-_QUEUE = re.compile(r"(?:txrx|tx-rx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
+_FUNCTION = re.compile(
+    r"^RSS (?:hash function|input transformation):[ \t]*\n(?:[ \t]+\S+: off[ \t]*\n)*[ \t]+(\S+): on[ \t]*$",
+    re.MULTILINE,
+)
+_QUEUE = re.compile(r"(?:txrx|tx-rx|rxtx|rx|comp|input)[-.]?([0-9]{1,5})(?![0-9])", re.IGNORECASE)
 """Drivers' names for a receive queue's interrupt: enp3s0f0-TxRx-0, i40e-eth0-TxRx-0, ens5-Tx-Rx-0, eth0-rx-0,
-mlx5_comp0@pci:..., virtio0-input.0."""
+ens192-rxtx-0, mlx5_comp0@pci:..., virtio0-input.0."""
 _FIELDS = {"IP SA": "src", "IP DA": "dst", "bytes 0 & 1": "sport", "bytes 2 & 3": "dport"}
 
 
@@ -150,14 +153,17 @@ def parse_coalescing(text: str) -> dict[str, bool | int] | None:
 
 
 def parse_hash(text: str) -> dict[str, Any]:
-    """Parse ``ethtool -x``: table (queue of each entry), key (digits only), function; None for what is not printed."""
+    """Parse ``ethtool -x``: table (queue of each entry), key (digits only), function; None for what is not printed.
+
+    A function has the transformation of its input behind it: ``toeplitz, symmetric-or-xor``.
+    """
     rows = filter(None, map(_ROW.fullmatch, text.partition("RSS hash key")[0].splitlines()))
     table = [int(word) for row in rows for word in row[1].split() if len(word) <= 6]
-    key, function = _KEY.search(text), _FUNCTION.search(text)
+    key, function = _KEY.search(text), ", ".join(_FUNCTION.findall(text))
     return {
         "table": table or None,
         "key": key[1].replace(":", "") if key else None,
-        "function": function[1] if function else None,
+        "function": function or None,
     }
 
 

@@ -254,7 +254,9 @@ def _hash(port: int, link: Mapping[str, Any]) -> PortHash:
     fields, table = tuple(rss.get("fields") or ()), tuple(rss["table"] or ())
     reason = ""
     if rss["function"] not in ("toeplitz", None):
-        reason = f"its hash is {rss['function']}, not Toeplitz"
+        reason = f"its hash is {rss['function']}, not plain Toeplitz"
+    elif (link.get("driver") or {}).get("driver") == "mlx5_core":  # en/tir.c; ethtool shows it since Linux 6.15
+        reason = "mlx5_core makes its hash symmetric"
     elif rss["key"] is None:
         reason = "ethtool -x does not show its key"
     elif not table or len(table) & (len(table) - 1):

@@ -3,17 +3,19 @@
 A drop is counted at the port that saw the frame last, once:
 
 - ``rx-miss``: the NIC's ring was full, as DPDK counts it; ``rx-error``: broken on the wire; ``drops``: VPP dropped what
-  this port had received; ``tx-error``: this port could not send it.
-- rx-no-buf is left out: DPDK counts it per attempt, and its frames are in rx-miss.
+  this port had received.
+- rx-no-buf is left out: DPDK counts it per attempt, and its frames are in rx-miss. So is tx-error: until 26.06 it has
+  frames for an interface that is down, which are in ``drops``, too.
 - ``show errors`` has reasons for drops, and much that is no loss. Only what a full transmit ring refuses is read from
-  it: af_packet's is counted nowhere else; that of VPP's own drivers is subtracted from ``tx packets``, where they count
-  it as well, virtio's from ``drops`` too.
+  it: VPP counts a frame in ``tx packets`` before the driver refuses it (vnet/interface_output.c), so it is subtracted
+  there. virtio has it in ``drops``, too.
 - ``af_packet ring``: what af_packet's receive ring refuses has no counter; it is what the Linux interface has received
   and VPP has not.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
@@ -32,21 +34,20 @@ RUNTIME, HARDWARE, INTERFACES = "show runtime", "show hardware-interfaces", "sho
 ERRORS, CPU = "show errors", "show cpu"
 CLEAR = "clear runtime"
 _ARRIVED = "statistics/rx_packets"
-_LOST = ("rx-miss", "rx-error", "drops", "tx-error")
-_REFUSED = {"af_packet": "tx ring overrun", "native": "no free tx slots"}
-"""VPP's name for a full transmit ring, by the kind of interface."""
+_LOST = ("rx-miss", "rx-error", "drops")
+_REFUSED = ("Tx packet drops (dpdk tx failure)", "no free tx slots", "tx frame not ready", "tx ring overrun")
+"""Drivers' words for a full transmit ring. af_packet drops a frame whose slot is not ready, and calls it an overrun
+only where a vector is as long as the ring (plugins/af_packet/device.c)."""
 
 
 def read_counters(transport: Transport, config: DutConfig, clear: bool) -> Observation:
     """Read all counters; DutError where VPP does not answer at all."""
     # The runtime first, since it covers the time until now. ``show hardware-interfaces`` fetches the NIC's counters,
     # from which ``show interface`` is then computed.
-    commands = [RUNTIME, HARDWARE, INTERFACES, CPU]
-    if config.vpp.interfaces == "native":
-        commands.append(ERRORS)
-    elif config.vpp.interfaces == "af_packet":
+    commands = [RUNTIME, HARDWARE, INTERFACES, ERRORS, CPU]
+    if config.vpp.interfaces == "af_packet":
         # Linux's counters right after VPP's: what arrives in between is in one of them only
-        commands[3:3] = [*(linux_file(port.interface, _ARRIVED) for port in config.ports), ERRORS]
+        commands[3:3] = [linux_file(port.interface, _ARRIVED) for port in config.ports]
     return observed(config, ask(transport, config.vpp.socket, [*commands, CLEAR] if clear else commands))
 
 
@@ -60,22 +61,20 @@ def observed(config: DutConfig, answers: Mapping[str, str]) -> Observation:
 
     threads, clock = of(RUNTIME, parse_runtime), of(CPU, show.parse_clock)
     interfaces, hardware = of(INTERFACES, show.parse_interfaces), of(HARDWARE, show.parse_hardware)
-    errors = of(ERRORS, show.parse_errors) if ERRORS in answers else None
-    reason = _REFUSED.get(config.vpp.interfaces, "")
+    errors = of(ERRORS, show.parse_errors)
     if answers.get(CLEAR, "").strip():
         missing.append(Missing(CLEAR, answers[CLEAR].strip()))
     ports, queues, drops = list[PortCount](), list[QueueCount](), list[DropCount]()
     for port in config.ports:
         name, interface = port.interface, (interfaces or {}).get(port.interface)
         if interface is not None:
-            refused = None
-            if errors is not None:
-                refused = sum(row.count for row in errors if row.node == f"{name}-tx" and row.reason == reason)
-            twice = 0 if af_packet or refused is None else refused
-            sent = _count(interface, "tx packets") - twice
+            refused = Counter[str]()
+            for row in errors or ():
+                refused[row.reason] += row.count if row.node == f"{name}-tx" and row.reason in _REFUSED else 0
+            sent = _count(interface, "tx packets") - refused.total()
             ports.append(PortCount(port.tester, _count(interface, "rx packets"), max(0, sent)))
-            drops += _drops(port, interface, twice if name.startswith("virtio-") else 0)
-            drops += [] if refused is None else [DropCount(reason, refused, port.tester)]
+            drops += _drops(port, interface, refused.total() if name.startswith("virtio-") else 0)
+            drops += (DropCount(reason, count, port.tester) for reason, count in (+refused).items())
             if af_packet:
                 lost = _ring_losses(port, interface, answers.get(linux_file(name, _ARRIVED), ""))
                 drops += [lost] if isinstance(lost, DropCount) else []

@@ -91,7 +91,8 @@ class FibEntry:
 _PREFIX = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}/[0-9]{1,2}|[0-9a-f:.]{2,45}/[0-9]{1,3}) fib:[0-9]+ .*")
 _PATH = re.compile(r"path:\[[0-9]+\] (.*)")
 _BUCKETS = re.compile(r"\[@[0-9]+\]: dpo-load-balance: \[proto:\S+ index:[0-9]+ buckets:([0-9]{1,6}) .*")
-_BUCKET = re.compile(r"\[[0-9]{1,6}\] \[@[0-9]+\]: (.*)")
+_BUCKET = re.compile(r"\[([0-9]{1,6})(?:-([0-9]{1,6}))?\] \[@[0-9]+\]: (.*)")
+"""Since 26.02 VPP prints alike ones that follow one another as ``[0-2]``."""
 _TABLE = re.compile("ipv[46]-VRF:.*")
 _REWRITE = re.compile(r"ipv[46] via (\S+) (\S+): mtu:[0-9]+ next:[0-9]+ (?:flags:\[[^\]]*\] )?([0-9a-f]{12})[0-9a-f]*")
 
@@ -132,10 +133,13 @@ def _buckets(lines: Sequence[str]) -> tuple[str, ...]:
     head = next((m for line in lines if (m := _BUCKETS.fullmatch(line))), None)
     if head is None:
         raise wrong("show ip fib", "\n".join(lines), "has no load balance")
-    buckets = [_bucket(m[1]) for line in lines if (m := _BUCKET.fullmatch(line))]
-    if len(buckets) < int(head[1]):
+    buckets, wanted = list[str](), int(head[1])
+    for match in filter(None, map(_BUCKET.fullmatch, lines)):
+        alike = int(match[2] or match[1]) - int(match[1]) + 1
+        buckets += [_bucket(match[3])] * min(alike, wanted)
+    if len(buckets) < wanted:
         raise wrong("show ip fib", "\n".join(lines), f"names {len(buckets)} of {head[1]} buckets")
-    return tuple(buckets[: int(head[1])])
+    return tuple(buckets[:wanted])
 
 
 def _bucket(text: str) -> str:

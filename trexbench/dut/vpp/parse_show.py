@@ -75,7 +75,11 @@ class NodeError:
 _VERSION = re.compile(r"^Version:\s+(\S+)", re.M)
 _PID = re.compile(r"^Current PID:\s+([0-9]{1,10})\s*$", re.M)
 _CLOCK = re.compile(r"^Base frequency:\s+([0-9]{1,3}\.[0-9]{1,6}) GHz\s*$", re.M)
-_THREAD = re.compile(r"([0-9]{1,5})\s+(\S+)\s+(?:([a-z][a-z-]*)\s+)?([0-9]{1,10})\s+[a-z]+ \([0-9]{1,3}\)\s*(.*)")
+_THREAD = re.compile(
+    r"[0-9]{1,5}\s+(\S+)\s+(?:([a-z][a-z-]*)\s+)?[0-9]{1,10}\s+(?:(-?[0-9]{1,5})\s+)?"
+    r"[a-z]+ \((?:[0-9]{1,3}|n/a)\)\s*(\S*).*"
+)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _INTERFACE = re.compile(r"(\S+)\s+[0-9]{1,10}\s+([a-z][a-z-]*)\s+([0-9]{1,6})(?:/[0-9]{1,6}){3}\s*(.*)")
 _COUNTER = re.compile(r"(\S.*?)\s+([0-9]{1,20})")
 _ADDRESSES_OF = re.compile(r"(\S+) \((?:up|dn)\):")
@@ -106,18 +110,33 @@ def parse_version(text: str) -> tuple[str, int]:
 
 
 def parse_clock(text: str) -> float:
-    """Parse ``show cpu``: Hz of the counter that VPP counts its clocks in."""
+    """Parse ``show cpu``: Hz of the counter that VPP counts its clocks in.
+
+    Until 25.06 VPP prints two decimals: too few for an ARM's, of 25 MHz (vppinfra/time.h).
+    """
     match = _CLOCK.search(text)
-    if not match or not float(match[1]):
+    if not match:
         raise wrong("show cpu", text, "says nothing of a base frequency")
+    if int(match[1].replace(".", "")) < 10:
+        raise DutError(f"show cpu: {match[1]} GHz is too coarse", "VPP 25.10 prints more digits")
     return float(match[1]) * 1e9
 
 
 def parse_threads(text: str) -> tuple[Thread, ...]:
-    """Parse ``show threads``."""
-    head = "ID Name Type LWP Sched Policy (Priority) lcore Core Socket State"
-    rows = [_row("show threads", line, "is no thread", _THREAD) for line in _table("show threads", text, head)]
-    return tuple(Thread(row[2], row[3] or "", number(row[5].partition(" ")[0])) for row in rows)
+    """Parse ``show threads``.
+
+    Since 25.06 it has one more column with ``cpu { relative }`` in startup.conf, since 26.10 others, and colours.
+    """
+    command, head = "show threads", "ID Name Type LWP Sched Policy (Priority) lcore Core Socket State"
+    later = "ID Name LWP CPU Sched Loops Epolls Sleeps FdWakeups WakeReq Wakeups"
+    threads = list[Thread]()
+    for line in _table(command, _COLOUR.sub("", text), head, f"{head} Relative Core", later):
+        row = _row(command, line, "is no thread", _THREAD)
+        kind, lcore = row[2] or "", number(row[4])
+        if row[3] is not None:  # 26.10: all but the first forward; not pinned is -1
+            kind, lcore = "workers" if threads else "", number(row[3].replace("-1", ""))
+        threads.append(Thread(row[1], kind, lcore))
+    return tuple(threads)
 
 
 def parse_interfaces(text: str) -> dict[str, Interface]:
