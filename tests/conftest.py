@@ -59,7 +59,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
 
-
     items.sort(key=lambda item: _has_own_labs(item.nodeid))  # single tests fill what whole files leave of the workers
 
 
