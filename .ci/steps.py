@@ -11,6 +11,7 @@ again, unless --keep accepts them: the table then says of which commit they are.
 from __future__ import annotations
 
 import argparse
+import configparser
 import json
 import math
 import os
@@ -129,11 +130,19 @@ def python_of(version: str) -> str | None:
     return None
 
 
-def install_python(version: str, extras: str = "test") -> str:
-    """The command that makes .venv-VERSION with these extras, or says what is missing, and fails."""
+def install_python(version: str, packages: str) -> str:
+    """The command that makes .venv-VERSION with what pip is to install there, or says what is missing, and fails."""
     if (python := python_of(version)) is None:
         return f"echo 'no Python {version} here, nor in pyenv: install python{version} and python{version}-venv'; false"
-    return f"{python} -m venv --upgrade-deps .venv-{version} && .venv-{version}/bin/pip install -q -e '.[{extras}]'"
+    return f"{python} -m venv --upgrade-deps .venv-{version} && .venv-{version}/bin/pip install -q {packages}"
+
+
+def required(extra: str = "test") -> str:
+    """What trexbench with this extra requires, without itself: two installations of a checkout spoil each other."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    named = config["options"]["install_requires"] + config["options.extras_require"][extra]
+    return shlex.join(filter(None, named.splitlines()))
 
 
 def install_packages(packages: Mapping[str, str] = PACKAGES) -> str:
@@ -285,13 +294,16 @@ def run(runner: Runner) -> None:
     # Only files with such tests: importing the others takes as long as the tests.
     files = [path for path in sorted(ROOT.glob("tests/unit/test_*.py")) if "mark.portable" in path.read_text("utf-8")]
     portable = f"-m portable {' '.join(str(path.relative_to(ROOT)) for path in files)}"
-    with beside(install_packages()):
-        runner.go(install)
-        with beside(".venv/bin/python -m compileall -qq -j 0 .venv/lib trexbench || true"):
-            runner.go(lint)
     # What tests import is compiled where they are collected first; otherwise each worker would do it, all at once.
-    collect = "{} && {{ .venv-{}/bin/pytest -q --collect-only {} || true; }}"
-    with beside(" && ".join(collect.format(install_python(one), one, portable) for one in PORTABLE)):
+    collect = "{}/bin/pytest -q --collect-only {} || true"
+    with beside(" && ".join((install_packages(), *(install_python(one, required()) for one in PORTABLE)))):
+        runner.go(install)
+        commands = ".venv/bin/python tests/helpers/preload.py || true"  # with none to run it imports all that they do
+        with beside(f"{collect.format('.venv', 'tests --ignore=tests/root')}; {commands}"):  # root's have namesakes
+            runner.go(lint)
+    checkout = ".venv-{0}/bin/pip install -q -e . && {{ {1}; }}"
+    ready = (checkout.format(one, collect.format(f".venv-{one}", portable)) for one in PORTABLE)
+    with beside(" && ".join(ready)):
         runner.go(replace(unit, most_cpu_s=UNIT_CPU_S))
     for version in PORTABLE:
         command = f".venv-{version}/bin/pytest -n auto {portable}"
@@ -305,7 +317,7 @@ def nightly_steps() -> list[Step]:
     install, lint, unit, *rest = readme_steps()
     steps = [Step("Debian's packages", install_packages(PACKAGES | BROWSERS), vital=True), install, lint, unit]
     for version in PYTHONS:
-        steps.append(Step(f"install, Python {version}", install_python(version, "test,store"), vital=True))
+        steps.append(Step(f"install, Python {version}", install_python(version, "-e '.[test,store]'"), vital=True))
         # What an experiment finds does not depend on the Python: a sample of each is enough there.
         command = f"TREXBENCH_NIGHTLY= .venv-{version}/bin/pytest -n auto tests/unit"
         steps.append(Step(f"unit, Python {version}", command, extra_workers=1))

@@ -19,7 +19,7 @@ from suites import ONE
 
 RAMP = (
     "ramp --dut netgate-vpp --mode 64b --sim --speedup 10000 --no-picture "
-    "--warmup 10kpps:2s --ramp-duration 20 --hold 5 --confirm 2"
+    "--warmup 10kpps:2s --ramp-duration 8 --hold 3 --confirm 2 --latency 0"
 )
 TCP = "tcp --dut raspberry-pi --sim --speedup 10000 --time 4s --ping 0 --no-picture"
 LOST = "trexbench: standard output is lost: "

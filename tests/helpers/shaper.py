@@ -37,7 +37,7 @@ def assert_large_frames_are_lost_first(run: Any, said: str) -> None:
     assert sum(last["streams"]["0"]["sent"]) == frames, "every frame is some stream's"
 
 
-SEARCH = ("--mode", "64b", "--loss", "0.5%", "--width", "1%", "--ramp-to", "80kpps", "--confirm", "2s")
+SEARCH = ("--mode", "64b", "--loss", "0.5%", "--width", "3%", "--ramp-to", "80kpps", "--confirm", "1s")
 SHAPED_PPS = 20e6 / (60 * 8)
 """Rate of frames of 64 B, 4 of which no queue sees."""
 

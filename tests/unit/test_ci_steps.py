@@ -39,6 +39,7 @@ def test_the_readmes_commands_are_steps(ci: ModuleType) -> None:
     install, lint, unit, *rest = ci.readme_steps()
     assert "pip install" in install.command and "mypy" in lint.command and unit.command.endswith("tests/unit")
     assert install.vital and lint.vital and not unit.vital
+    assert "'click >= " in ci.required() and "'hypothesis >= " in ci.required() and "trexbench" not in ci.required()
     folders = " ".join(step.command for step in (unit, *rest)).split()
     tested = {f"tests/{path.name}" for path in (ROOT / "tests").iterdir() if list(path.glob("test_*.py"))}
     assert tested - set(folders) == {"tests/truth"}, "every folder of tests is a step's, or a night's"

@@ -47,7 +47,8 @@ LOADED = "from trexbench.generator.trex.client import load_client\nclient = load
         "assert pair[1].recv() == b'x'\n"
         "assert not any('external_libs' in str(getattr(m, '__file__', '')) for m in sys.modules.values())\n"
         "assert 'matplotlib' not in sys.modules\nimport matplotlib.pyplot\n",
-        "import sys, trexbench.generator.trex.connect\nassert 'scapy' not in sys.modules",
+        "import sys, trexbench.generator.trex.connect, trexbench.session.opening\n"
+        "assert not {'scapy', 'pyroute2'} & set(sys.modules)",
     ],
     ids=["our libraries and plots after the client", "imported only where it is used"],
 )

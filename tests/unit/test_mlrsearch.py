@@ -20,7 +20,11 @@ from trexbench.core.verdict.parts import DirectionResult, Limit
 from trexbench.session.options import Case, Setup
 from trexbench.session.request import expected_s, make_request
 
-pytest.importorskip("MLRsearch")
+
+@pytest.fixture(scope="module", autouse=True)
+def _library() -> None:
+    """Its import reads the source of every caller ten times, which are many while tests are collected."""
+    pytest.importorskip("MLRsearch")
 
 
 def plan_of(**changes: Any) -> Any:

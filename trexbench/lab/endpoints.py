@@ -19,8 +19,6 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Any
 
-from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
-
 from ..config.endpoints import lab_namespace
 from ..core.errors import LabError
 from ..host.files import mask
@@ -87,6 +85,8 @@ def _set_offloads(space: str, name: str, off: Sequence[str], gro: bool, later: b
 
     later: the kernel may grant them later, as a TAP's, once the guest's driver has said what it accepts.
     """
+    from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
+
     with net.inside(space), contextlib.closing(IoctlEthtool(name)) as device:
         try:
             features = device.get_features()

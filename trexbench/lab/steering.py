@@ -17,9 +17,6 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
-
 from ..stlserver.engine import EngineError
 from ..stlserver.kernel import bpf
 from ..stlserver.kernel.bpf_asm import R1, R2, R3, R6, Assembler, Helper
@@ -73,6 +70,9 @@ def to_queues(queues: Sequence[tuple[int, int]], first: int = 0) -> bytes:
 
 def _attach(program: int, name: str) -> None:
     """Attach natively, until the interface goes or ``ip link set NAME xdp off``."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
     xdp = {"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", bpf.XDP_FLAGS_DRV_MODE)]}
     with contextlib.closing(NetDevice(name)) as device, IPRoute() as kernel:
         try:

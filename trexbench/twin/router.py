@@ -119,6 +119,8 @@ class TwinRouter:
             for key, pps in streams:
                 queue.held[key] = queue.held.get(key, 0.0) + pps * span_s
         for number, (worker, places) in enumerate(zip(self._workers, self._queues_of, strict=True)):
+            if not any(self._queues[at].held for at in places):
+                continue
             speed = 1 + self.spec.noise * normal(drawn(self._seed, number, cell)) if self.spec.noise else 1.0
             now = pace(self.spec, [self._load(self._queues[at], span_s) for at in places], speed)
             for index, at in enumerate(places):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import islice
 from math import lcm
 from operator import xor
@@ -68,18 +68,22 @@ class Spreading:
     """All that forward, idle or not."""
 
 
+@lru_cache(maxsize=16)  # each run asks for its DUT's ports', all of one key
+def _added_by(key: bytes) -> list[list[int]]:
+    """For each byte of input, what each of its values adds to the hash, which is linear."""
+    bits, length = int.from_bytes(key, "big"), len(key) * 8
+    windows = [bits >> (length - 32 - at) & 0xFFFFFFFF for at in range(length - 32)]
+    return [
+        [reduce(xor, (windows[at + bit] for bit in range(8) if value >> (7 - bit) & 1), 0) for value in range(256)]
+        for at in range(0, len(windows) - 7, 8)
+    ]
+
+
 class Toeplitz:
     """The hash of the RSS specification, with one key."""
 
     def __init__(self, key: bytes) -> None:
-        self.key = key
-        bits, length = int.from_bytes(key, "big"), len(key) * 8
-        windows = [bits >> (length - 32 - at) & 0xFFFFFFFF for at in range(length - 32)]
-        # The hash is linear: for each byte of input, what each of its values adds to it.
-        self._added = [
-            [reduce(xor, (windows[at + bit] for bit in range(8) if value >> (7 - bit) & 1), 0) for value in range(256)]
-            for at in range(0, len(windows) - 7, 8)
-        ]
+        self.key, self._added = key, _added_by(key)
 
     def hash(self, data: bytes) -> int:
         """Return 32 bits; ValueError if the key is too short for so much input."""

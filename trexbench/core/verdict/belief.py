@@ -25,6 +25,8 @@ OUTSIDE = 2 * LAPSE
 """Probability that the knee does not lie where the ramp saw it: each side is a look."""
 LEAST = 1e-5
 """Share of the target below which no knee is looked for."""
+FLAT = 40.0
+"""So many widths from a rate the hyperbolic tangent of half of them is 1: nothing there need be computed."""
 
 
 class Flag(NamedTuple):
@@ -67,12 +69,22 @@ class Belief:
 def chance(flags: Iterable[Flag], places: Array, widths: Array) -> Array:
     """The chance of these flags if the knee lies at each of these places, for each width: shape (widths, places).
 
-    Across that width a rate's chance to be lossy rises from LAPSE to 1 - LAPSE. The largest is 1.
+    Across that width a rate's chance to be lossy rises from LAPSE to 1 - LAPSE. The largest is 1. Places ascend.
     """
+
+    def logarithms(beyond: Array) -> Array:
+        found: Array = np.log(LAPSE + (1 - 2 * LAPSE) * 0.5 * (1 + np.tanh(beyond / 2)))
+        return found
+
     chances = np.zeros((len(widths), len(places)))
+    expected, contradicted = logarithms(np.array([FLAT, -FLAT]))
     for rate, lossy, weight in flags:
-        beyond = (rate - places if lossy else places - rate) / widths[:, None]
-        chances += weight * np.log(LAPSE + (1 - 2 * LAPSE) * 0.5 * (1 + np.tanh(beyond / 2)))
+        reach = FLAT * widths.max()
+        low, high = np.searchsorted(places, (rate - reach, rate + reach))
+        beyond = (rate - places[low:high]) / widths[:, None]
+        chances[:, :low] += weight * (expected if lossy else contradicted)
+        chances[:, low:high] += weight * logarithms(beyond if lossy else -beyond)
+        chances[:, high:] += weight * (contradicted if lossy else expected)
     likely: Array = np.exp(chances - chances.max())
     return likely
 

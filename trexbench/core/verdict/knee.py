@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import log, pi, sqrt
 from statistics import fmean, median, variance
@@ -82,7 +83,7 @@ def find_knee(plan: Plan, windows: Sequence[Window], step_pps: float) -> Knee | 
         return None
     index = row[0]
     last_good_pps = windows[index - 1].sent_pps if index else 0.0
-    return Knee(row, _belief(plan, windows, step_pps, index), last_good_pps, windows[index].sent_pps)
+    return Knee(row, _belief(plan, tuple(windows), step_pps, index), last_good_pps, windows[index].sent_pps)
 
 
 def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
@@ -139,7 +140,8 @@ def _carried(window: Window) -> float:
     return window.sent_pps * (1 - window.skew / window.sent)
 
 
-def _belief(plan: Plan, windows: Sequence[Window], step_pps: float, index: int) -> Belief:
+@lru_cache(maxsize=16)  # each step behind the ramp, and its document, ask of the same windows
+def _belief(plan: Plan, windows: tuple[Window, ...], step_pps: float, index: int) -> Belief:
     """The knee as the windows show it. index: of the first bad one."""
     unit, threshold = windows[index].sent_pps, plan.loss_threshold
     good = max((_carried(w) for w in windows[:index] if w.sent_pps <= unit), default=0.0) / unit
