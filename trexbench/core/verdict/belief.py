@@ -26,7 +26,7 @@ OUTSIDE = 2 * LAPSE
 LEAST = 1e-5
 """Share of the target below which no knee is looked for."""
 FLAT = 40.0
-"""So many widths from a rate the hyperbolic tangent of half of them is 1: nothing there need be computed."""
+"""Widths from a rate beyond which the hyperbolic tangent of half of them is 1, so that nothing need be computed."""
 
 
 class Flag(NamedTuple):
@@ -72,19 +72,15 @@ def chance(flags: Iterable[Flag], places: Array, widths: Array) -> Array:
     Across that width a rate's chance to be lossy rises from LAPSE to 1 - LAPSE. The largest is 1. Places ascend.
     """
 
-    def logarithms(beyond: Array) -> Array:
-        found: Array = np.log(LAPSE + (1 - 2 * LAPSE) * 0.5 * (1 + np.tanh(beyond / 2)))
-        return found
-
     chances = np.zeros((len(widths), len(places)))
-    expected, contradicted = logarithms(np.array([FLAT, -FLAT]))
+    certain, reach = np.log([LAPSE + (1 - 2 * LAPSE), LAPSE]), FLAT * widths.max()
     for rate, lossy, weight in flags:
-        reach = FLAT * widths.max()
         low, high = np.searchsorted(places, (rate - reach, rate + reach))
-        beyond = (rate - places[low:high]) / widths[:, None]
-        chances[:, :low] += weight * (expected if lossy else contradicted)
-        chances[:, low:high] += weight * logarithms(beyond if lossy else -beyond)
-        chances[:, high:] += weight * (contradicted if lossy else expected)
+        below, above = certain if lossy else certain[::-1]
+        beyond = (rate - places[low:high] if lossy else places[low:high] - rate) / widths[:, None]
+        chances[:, :low] += weight * below
+        chances[:, low:high] += weight * np.log(LAPSE + (1 - 2 * LAPSE) * 0.5 * (1 + np.tanh(beyond / 2)))
+        chances[:, high:] += weight * above
     likely: Array = np.exp(chances - chances.max())
     return likely
 
