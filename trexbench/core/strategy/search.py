@@ -48,7 +48,7 @@ class Search(Strategy):
     warmup_s: float = 2.0
     sample_s: float = 0.5
     window_s: float = 0.5
-    bracket_s: float = 8.0  # ramp from zero to the target
+    bracket_s: float = 10.0  # ramp from zero to the target
     look_s: float = 1.0  # at one rate, counted
     settle_s: float = 0.1  # before a look at another rate, not counted
     width: float = 0.005  # to which each goal's interval is narrowed, as a share of the rate
