@@ -37,12 +37,12 @@ class Usual:
 
     nights: tuple[str, ...]
     values: tuple[float, ...]
-    left: str | None = None
-    """The night in which a loss that stands began."""
+    loss: Finding | None = None
+    """The first loss from it that stands."""
 
     @property
     def level(self) -> float:
-        return median(self.values)
+        return median(self.values) if self.loss is None else self.loss.before
 
     @property
     def noise(self) -> float | None:
@@ -51,7 +51,8 @@ class Usual:
 
     def before(self, night: str) -> Usual:
         count = sum(usual < night for usual in self.nights)
-        return replace(self, nights=self.nights[:count], values=self.values[:count])
+        loss = self.loss if self.loss is not None and self.loss.since <= night else None
+        return Usual(self.nights[:count], self.values[:count], loss)
 
 
 def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[Finding], Sequence[Finding], Usual]:
@@ -65,9 +66,9 @@ def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[
     walk = _LevelWalk(series, changes, known)
     for change, begin, end in zip(changes, [0, *places], [*places[1:], len(points)], strict=False):
         walk.take(change, begin, end)
-    left = walk.standing[0].since if walk.standing else None
     nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
-    usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
+    loss = next(iter(walk.standing), None)
+    usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), loss)
     return [*walk.changes, *walk.standing, *_suspect(changes, walk)], walk.standing, usual
 
 
@@ -218,7 +219,7 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual
     if not usual.nights or not usual.level:
         return None
     base, noise = usual.level, usual.noise if len(points) >= NEEDED_NIGHTS else None
-    stands = usual.left is not None and usual.left <= night
+    stands = usual.loss is not None
     least = float(series.smallest.of(base))
     return Delta(
         share=(value - base) / abs(base),

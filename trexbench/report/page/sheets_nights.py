@@ -42,7 +42,7 @@ def change_sheet(groups: Sequence[FindingGroup], marked: Callable[[str, str], It
 
 def trend_sheet(report: Report) -> Sheet:
     """Table with a row for each figure of each cell; a cell that always failed has one without a figure."""
-    heads = ":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Failed"
+    heads = ":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Not measured"
     rows = []
     for trend in report.trends:
         name = report.named(trend.cell, night="")
