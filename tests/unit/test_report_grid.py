@@ -152,6 +152,14 @@ def test_the_level_before_a_change_that_was_found_is_the_baseline_from_then_on()
     assert "night" in last(rows[:6], found=usual).change_words, "of a run before the change it says nothing"
 
 
+def test_a_baseline_of_bounds_bounds_the_change_and_proves_no_gain() -> None:
+    nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
+    usual = Usual(nights, tuple(1e6 * rate for rate in STEADY), at_least=True)
+    cell = last(nights_of(*STEADY, 4.402), found=usual)
+    assert cell.change == "\u25bc <= -11.9 %" and "(at least 5.000 Mpps)" in cell.change_words
+    assert last(nights_of(*STEADY, 5.5), found=usual).change == "<= +10.0 %"
+
+
 def test_nothing_is_compared_with_bounds_or_other_conditions() -> None:
     assert last([*nights_of(*STEADY), *nights_of(4.0, at_least=True)]).change == ""
     assert last([*nights_of(*STEADY, loss_threshold=0.01), make_row(at="2026-11-20")]).change == ""

@@ -90,7 +90,8 @@ class GridCell:
         """The change's baseline, in words."""
         if self.delta is None or self.row is None:
             return ""
-        return f"{delta_words(self.delta)} ({format_figure(self.delta.before, self.row.metric)})"
+        least = "at least " * self.delta.at_most
+        return f"{delta_words(self.delta)} ({least}{format_figure(self.delta.before, self.row.metric)})"
 
 
 def change_text(delta: Delta | None, metric: Metric = COST) -> str:
@@ -98,7 +99,7 @@ def change_text(delta: Delta | None, metric: Metric = COST) -> str:
     if delta is None:
         return ""
     sign = ("\u25bc " if delta.worse else "\u25b2 ") if delta.beyond else ""
-    return f"{sign}{step_words(delta.share, delta.before, metric)}"
+    return f"{sign}{step_words(delta.share, delta.before, metric, '<=' * delta.at_most)}"
 
 
 def delta_words(delta: Delta) -> str:
