@@ -132,5 +132,5 @@ def format_count(number: int, noun: str) -> str:
 
 def typeset(text: str) -> str:
     """Text with typographic signs (arrow, micro, plus-minus), for outputs that can show every character."""
-    text = text.replace(">= ", "\u2265 ").replace("->", "\u2192").replace("+-", "\u00b1")
+    text = text.replace(">= ", "\u2265 ").replace("<= ", "\u2264 ").replace("->", "\u2192").replace("+-", "\u00b1")
     return re.sub(r"(?<=\d )us\b|(?<=\d )uJ\b", lambda unit: f"\u00b5{unit[0][1:]}", text)

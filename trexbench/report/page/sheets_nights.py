@@ -13,7 +13,7 @@ from ..clean import clean
 from ..groups import change_words, format_noise, group_kind, headline, noise_words, too_few
 from ..sheet import UNITS, Item, Sheet, make_sheet, named, of_count, of_metric, raw_of, row_of
 from ..words import NONE
-from .grid import change_text
+from .grid import change_text, raw_change
 from .report import Report
 
 
@@ -59,7 +59,7 @@ def trend_sheet(report: Report) -> Sheet:
                 latest if night == report.night else replace(latest, text=f"{latest.text} ({clean(night)})"),
                 Item(
                     change_text(delta, metric) or NONE,
-                    "" if delta is None else f"{'<=' * delta.at_most}{raw_of(100 * delta.share)}",
+                    raw_change(delta),
                     "bad" if delta is not None and delta.beyond and delta.worse else "",
                 ),
                 Item(NONE, "") if delta is None else of_metric(delta.before, metric, delta.at_most),
