@@ -25,6 +25,7 @@ from trexbench.core.units import (
     parse_rate,
     parse_share,
     parse_speed,
+    round_bound,
     seconds_of,
 )
 
@@ -186,6 +187,12 @@ def test_times_of_documents(text: str | None, expected: float | None) -> None:
 def test_figures_have_no_exponent_and_four_digits(value: float) -> None:
     number = format_pps(value).split()[0]
     assert "e" not in number and len(number.replace(".", "").lstrip("0")) <= 5
+
+
+@given(st.floats(-1e6, 1e6), st.sampled_from([">=", "<="]))
+def test_a_bound_stays_one_to_four_digits_and_is_off_by_one_place_at_most(value: float, bound: str) -> None:
+    away = (round_bound(value, 1, bound) - value) * (1 if bound == ">=" else -1)
+    assert -0.1 - 1e-9 <= away <= 1e-4 * abs(value) + 1e-9
 
 
 @given(st.floats(1.0, 1e9))

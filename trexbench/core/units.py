@@ -189,7 +189,8 @@ def _percent(fraction: float) -> tuple[float, int]:
 
 def round_down(value: float, places: int) -> float:
     """Round to so many decimals, up by no more than rates of four digits are: 99.996 is 100."""
-    return floor((value + 1e-4 * abs(value)) * 10.0**places) / 10.0**places
+    nearest = round(value, places)
+    return nearest if nearest <= value + 1e-4 * abs(value) else floor(value * 10.0**places) / 10.0**places
 
 
 def round_bound(value: float, places: int, bound: str) -> float:
