@@ -93,6 +93,8 @@ def test_bounds_prove_only_what_they_bound(before: Any, first: float, after: Any
     if kind is Kind.REGRESSION:  # its end leaves it what it was
         again = judge_rows([*rows, *(before(number, first) for number in range(34, 40))]).findings
         assert [(one.kind, one.loss and one.loss.bound) for one in again] == [(Kind.RECOVERY, sign)]
+    suspected = judge_rows(rows[:31]).findings
+    assert [(one.kind, one.bound) for one in suspected] == ([(Kind.SUSPICION, sign)] if kind else []), "as later nights"
     silent = after is bound and second < first
     assert any("limited by the generator since" in remark for remark in judgement.remarks) == silent
 

@@ -180,12 +180,13 @@ def _suspect(changes: Sequence[LevelChange], walk: _LevelWalk) -> Iterator[Findi
         return
     level = median(values[start:])
     least = float(walk.series.smallest.of(level))
-    if not is_far(value, values[start:], least, noise):
-        return
+    from_bound = _is_bound(walk.points[start:last])
+    if (from_bound and walk.gain(value, level) > 0) or not is_far(value, values[start:], least, noise):
+        return  # the DUT may always have carried more than a bound
     for change in find_changes([*values, *[value] * (1 + FIRST_NIGHTS)], walk.series.smallest)[len(changes) :][:1]:
         first = min(change.at, last) if change.shape is Shape.STEP else last
         finding = walk.describe(Kind.SUSPICION, replace(change, at=first), level, value, last + 1)
-        finding = replace(finding, before_at_least=_is_bound(walk.points[start:last]))
+        finding = replace(finding, before_at_least=from_bound)
         again = walk.last_loss(value, least) if walk.gain(value, level) < 0 else None
         ended = next((loss for loss in walk.standing if walk.gain(value, loss.before) > -least), None)
         yield replace(finding, loss=ended or again, more=change.reported - last - 1)
