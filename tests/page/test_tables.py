@@ -49,7 +49,7 @@ def make_report() -> Report:
     held = make_row("linux", "64b", "2026-11-07", kind=EFFICIENCY, held_pps=1e6, cycles_per_packet=584.1, night=None)
     change = make_change(cells[2], "2026-11-07", 4e6, 3.68e6)
     nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
-    usual = {(cells[2], "maximum rate"): Usual(nights, (4e6,) * 6, left="2026-11-07")}
+    usual = {(cells[2], "maximum rate"): Usual(nights, (4e6,) * 6, change)}
     return Report([*rows, held], [night], night, runs, changes=[change], usual=usual, made="2026-11-07")
 
 

@@ -147,7 +147,7 @@ def test_a_night_is_named_with_its_figure_and_its_change(show: Any) -> None:
     slower = CELLS[-1]
     change = make_change(slower, "2026-11-17", 12e6, 10.56e6)
     off = 6e4 * 0.9**0.5  # of ten nights with a standard deviation of 6e4
-    usual = Usual(tuple(f"2026-11-{day:02}" for day in range(7, 17)), (12e6 - off, 12e6 + off) * 5, "2026-11-17")
+    usual = Usual(tuple(f"2026-11-{day:02}" for day in range(7, 17)), (12e6 - off, 12e6 + off) * 5, change)
     page = show(make_report(CELLS, 12, slower=slower, changes=[change], usual={(slower, "maximum rate"): usual}))
     page.choose(mode="imix", traffic="bidir")
     text = page.evaluate(f"{LINES}.filter((one) => one.name === 'vpp')[0].hovertext[8]")

@@ -69,6 +69,7 @@ MISTAKES: list[tuple[str, ...]] = [
     ("ramp --dut netgate-vpp --mode 64b --seed 3", "--seed means nothing without --sim"),
     ("lab serve --interfaces p0,p1 --rx-queues 2", "--rx-queues means nothing without --sim"),
     (f"{SIMULATED} --server trex1", "--sim and --server exclude each other"),
+    (f"{RAMP} --server=", "--server", "'' is no host name or address"),
     (f"{SIMULATED} --no-apply", "--sim and --no-apply exclude each other"),
     (f"{SIMULATED} --rx-queues 4", "its config offers 1, 2, 3"),
     (f"{SIMULATED} --speedup 0.5", "speedup"),

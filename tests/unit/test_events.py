@@ -243,6 +243,8 @@ def test_groups_stand_in_the_order_of_what_they_say() -> None:
     [
         (found(cell={"variant": "nat", "simulated": True}), "netgate-vpp nat (simulated) 10.0 % slower since"),
         (found(share=0.25, kind=Kind.IMPROVEMENT, at_least=True), "netgate-vpp at least 25.0 % faster since"),
+        (found(share=-0.4779, before_at_least=True), "netgate-vpp at least 47.7 % slower since"),
+        (found(share=0.25, kind=Kind.KNOWN, before_at_least=True), "netgate-vpp at most 25.0 % faster since"),
         (found("cycles/packet", -0.1, kind=Kind.IMPROVEMENT), "netgate-vpp cycles/packet 10.0 % lower since"),
         (replace(found("loss in the hold"), before=0.0, after=0.02), "loss in the hold from nothing to 2.00 % since"),
         (found(shape=Shape.DRIFT), "slower since about 17 November (1 cell)"),

@@ -78,6 +78,11 @@ def test_the_line_of_a_document_is_the_line_of_its_run(tmp_path: Path, name: str
     assert rows(tmp_path) == [wanted]
 
 
+def test_runs_of_one_second_stand_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
+    made = [str(store(tmp_path, RUN, id=str(number)).relative_to(tmp_path)) for number in range(10)]
+    assert [row.path for row in rows(tmp_path)] == made
+
+
 def test_the_lines_of_these_runs_tell_something() -> None:
     row = row_of(RUN, "x")
     assert all(map(row.get, ("cycles_per_packet", "vectors_per_call", "hold_loss")))

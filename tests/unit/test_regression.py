@@ -88,7 +88,13 @@ def bound(number: int, value: float) -> RunRow:
 def test_bounds_prove_only_what_they_bound(before: Any, first: float, after: Any, second: float, kind: Kind) -> None:
     rows = [*(before(number, first) for number in range(30)), *(after(number, second) for number in range(30, 34))]
     judgement = judge_rows(rows)
-    assert [finding.kind for finding in judgement.findings] == ([kind] if kind else [])
+    sign = "" if before is after else "<=" if before is bound else ">="
+    assert [(finding.kind, finding.bound) for finding in judgement.findings] == ([(kind, sign)] if kind else [])
+    if kind is Kind.REGRESSION:  # its end leaves it what it was
+        again = judge_rows([*rows, *(before(number, first) for number in range(34, 40))]).findings
+        assert [(one.kind, one.loss and one.loss.bound) for one in again] == [(Kind.RECOVERY, sign)]
+    suspected = judge_rows(rows[:31]).findings
+    assert [(one.kind, one.bound) for one in suspected] == ([(Kind.SUSPICION, sign)] if kind else []), "as later nights"
     silent = after is bound and second < first
     assert any("limited by the generator since" in remark for remark in judgement.remarks) == silent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nights import changed, over_wan, passing
-from report_cases import make_night, make_record, make_row
+from report_cases import make_change, make_night, make_record, make_row
 
 from trexbench.core.history.cell import EFFICIENCY
 from trexbench.core.history.levels import Usual
@@ -144,11 +144,20 @@ def test_few_nights_before_show_a_change_and_do_not_judge_it() -> None:
 def test_the_level_before_a_change_that_was_found_is_the_baseline_from_then_on() -> None:
     rows = nights_of(*STEADY, 4.5, 4.5, 4.5, 4.5)
     nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
-    usual = Usual(nights, tuple(1e6 * rate + 0.2e6 for rate in STEADY), left="2026-11-07")
+    loss = make_change(rows[0].cell, "2026-11-07", 5.2e6, 4.5e6)
+    usual = Usual(nights, tuple(1e6 * rate for rate in STEADY), loss)
     cell = last(rows, found=usual)
     assert cell.change == "\u25bc -13.5 %" and "the level before the change (5.200 Mpps)" in cell.change_words
     assert cell.delta is not None and cell.delta.noise == pytest.approx(0.0027, abs=1e-4), "of the nights before it"
     assert "night" in last(rows[:6], found=usual).change_words, "of a run before the change it says nothing"
+
+
+def test_a_baseline_of_bounds_bounds_the_change_and_proves_no_gain() -> None:
+    nights = tuple(f"2026-11-{day:02}" for day in range(1, 7))
+    usual = Usual(nights, tuple(1e6 * rate for rate in STEADY), at_least=True)
+    cell = last(nights_of(*STEADY, 4.402), found=usual)
+    assert cell.change == "\u25bc <= -11.9 %" and "(at least 5.000 Mpps)" in cell.change_words
+    assert last(nights_of(*STEADY, 5.5), found=usual).change == "<= +10.0 %"
 
 
 def test_nothing_is_compared_with_bounds_or_other_conditions() -> None:

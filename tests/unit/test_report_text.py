@@ -12,6 +12,7 @@ import pytest
 from documents import to_document
 from effort import scaled
 from runs import PROFILE, World, make_plan, make_result
+from seen import kernel, run_of
 
 from trexbench.core.dut.telemetry import CpuTime, Detail, DropCount, Missing, Observation, PortCount, QueueCount
 from trexbench.core.load.sample import Phase
@@ -305,6 +306,13 @@ def test_what_was_sent_is_told_of_each_direction_whose_frames_differ() -> None:
     other = {**result.profiles, back: {**result.profile, "mix": "1514 B frames"}}
     told = [text for label, text in summarise(replace(result, profiles=other)).facts if label == "sent"]
     assert told == [f"{forth}: {profile_words(result.profile)}", f"{back}: {profile_words(other[back])}"]
+
+
+def test_the_costs_of_a_ramp_that_went_on_after_a_stall_have_names_of_their_own() -> None:
+    one = run_of(kernel(0.0), kernel(3.0))
+    assert [label for label, _ in summarise(one).facts][:1] == ["cost"]
+    looks = (*one.dut_readings[:3], *one.dut_readings[1:])
+    assert [label for label, _ in summarise(replace(one, dut_readings=looks)).facts][:2] == ["hold:", "hold again:"]
 
 
 BEFORE = Observation(

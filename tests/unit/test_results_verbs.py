@@ -268,7 +268,9 @@ def test_other_files_are_refused_by_name_and_stop_no_other() -> None:
 
 def test_exports_of_several_duts_do_not_overwrite_one_another_and_know_whose_they_are() -> None:
     paths = [str(store(1)), str(store(1, dut="other", variant="nat")), str(store(2))]
-    out, _ = said("results", "export", "--loadtest", *paths, "-o", "out/")
+    mixed = ["no.json", paths[0], "nor.json", *paths[1:]]
+    out, err = said("results", "export", "--loadtest", *mixed, "-o", "out/", code=9)
+    assert [line.split(":")[1] for line in err.splitlines()] == [" no.json", " nor.json"], "they stop no other"
     first, second, other = sorted(os.listdir("out"))
     assert len(set(out.splitlines())) == 3 and other.startswith("other-nat-2026-03-01-120000-var2-64b")
     assert [first, second] == [f"lab-linux-2026-03-0{day}-120000-var2-64b-uni.loadtest.json" for day in (1, 2)]

@@ -111,6 +111,7 @@ def test_repetitions_are_one_summary() -> None:
     assert found.uncertainty_bps == pytest.approx(4.30 * 1e7 / 3**0.5)
     assert headline(result) == "TCP through lab-linux: forward IPv4 >= 910.0 Mbit/s +- 25 Mbit/s"
     assert of_mega(460e3, bound=True).text == ">= 0.4", "at least 0.5 would be false"
+    assert of_mega(2539.998e6, bound=True).text == ">= 2540.0", "nor 2540.2"
 
 
 def test_the_rate_counts_the_time_in_which_the_receivers_host_stood_still() -> None:

@@ -19,11 +19,13 @@ from trexbench.core.units import (
     format_rate,
     format_scaled,
     format_share,
+    format_step,
     line_rate_pps,
     parse_duration,
     parse_rate,
     parse_share,
     parse_speed,
+    round_bound,
     seconds_of,
 )
 
@@ -150,6 +152,10 @@ def test_units_of_rate_agree_about_the_same_load(unit: str, percent: float, fram
         (format_share(0.9996, bound=True), ">= 99.9 %"),
         (format_share(0.99998, bound=True), ">= 100.0 %"),
         (format_share(-4e-6), "-0.0004 %"),
+        (format_step(-0.47776, "<="), "<= -47.7 %"),
+        (format_step(0.47776, ">="), ">= +47.7 %"),
+        (format_step(-0.03041, ">="), ">= -3.05 %"),
+        (format_step(0.03041), "+3.04 %"),
         (format_share(3e-9), "0.0000003 %"),
         (format_share(-0.0123), "-1.23 %"),
         (format_duration(45), "45 s"),
@@ -181,6 +187,12 @@ def test_times_of_documents(text: str | None, expected: float | None) -> None:
 def test_figures_have_no_exponent_and_four_digits(value: float) -> None:
     number = format_pps(value).split()[0]
     assert "e" not in number and len(number.replace(".", "").lstrip("0")) <= 5
+
+
+@given(st.floats(-1e6, 1e6), st.sampled_from([">=", "<="]))
+def test_a_bound_stays_one_to_four_digits_and_is_off_by_one_place_at_most(value: float, bound: str) -> None:
+    away = (round_bound(value, 1, bound) - value) * (1 if bound == ">=" else -1)
+    assert -0.1 - 1e-9 <= away <= 1e-4 * abs(value) + 1e-9
 
 
 @given(st.floats(1.0, 1e9))

@@ -206,6 +206,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, yes: bool)
 def export(runs: tuple[Path, ...], named: str) -> None:
     """Write stored runs in another tool's format, one file per run."""
     from ..report.run.loadtest import name_of_series, to_loadtest
+    from ..results.document import naming
     from ..results.store import load_run
 
     output = Path(named)
@@ -213,13 +214,29 @@ def export(runs: tuple[Path, ...], named: str) -> None:
     if many:
         make_directory(output)
     written: set[str] = set()
+    failed: StoreError | None = None
     for path in runs:
-        run = load_run(path)
+        try:
+            run = load_run(path)
+            with naming(path):
+                exported = to_loadtest(run)
+        except StoreError as error:
+            failed = _after(failed, error)
+            continue
         name = f"{name_of_series(run, path.stem)}.loadtest.json"
         if name in written:
             raise ConfigError("two of these runs would be written to the same file", "export them one by one")
         written.add(name)
-        write(str(output / name if many else output), to_loadtest(run))
+        write(str(output / name if many else output), exported)
+    if failed is not None:  # the others are exported by now
+        raise failed
+
+
+def _after(failed: StoreError | None, error: StoreError) -> StoreError:
+    """Print the failure before this one, whose turn is at the end."""
+    if failed is not None:
+        warn(str(failed))
+    return error
 
 
 @results.command(
@@ -256,9 +273,7 @@ def import_runs(
     failed: StoreError | None = None
     for file, outcome, known in import_files(files, results, note, dut, sent, speed, label):
         if isinstance(outcome, StoreError):
-            if failed is not None:
-                warn(str(failed))
-            failed = outcome
+            failed = _after(failed, outcome)
         elif known:
             note(f"{file}: was imported before, as {outcome}: remove that to import it with other options")
         else:

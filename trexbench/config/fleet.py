@@ -169,7 +169,7 @@ def find_fleet(text: str, configs_dir: Path | None, sim: bool) -> Fleet:
         raise ConfigError(f"--fleet {text[:40]!r} is no fleet", "write local:3, or name a fleet.yaml")
     if not (colon and kind == "local"):
         if not os.path.lexists(text):
-            raise ConfigError(f"--fleet {text}: no such file", "write it (docs/fleet.md), or simulate: --sim, local:3")
+            raise ConfigError(f"--fleet {text}: no such file", "write it (docs/fleet.md), or simulate with local:3")
         return read_fleet(Path(text), configs_dir)
     if not (count.isascii() and count.isdigit() and len(count) < 9 and 1 <= int(count) <= MOST_LOCAL):
         raise ConfigError(f"--fleet {text[:40]}: not a number of testers from 1 to {MOST_LOCAL}", "write it as local:3")

@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
 from ..core.history.known import is_date, parse_date
+from ..core.names import HOST as HOST_NAME
 from ..core.names import shown
 from ..core.tcp.tunnel import parse_tunnel
 from ..core.tcp.wan import Wan, parse_size, parse_wan
@@ -233,6 +234,12 @@ def _prefix(text: str) -> str:
     return text
 
 
+def _host(text: str) -> str:
+    if not re.fullmatch(HOST_NAME, text):
+        raise ConfigError(f"{text[:80]!r} is no host name or address", "write 192.0.2.10 or trex1.lab")
+    return text
+
+
 RATE = Written("RATE", parse_rate, "{:f}pps")
 RATES = Written("RATE,...", listed("rate", parse_rate), each=RATE)
 WARMUP = Written("RATE[:TIME]", _warmup, "{:f}pps", parts=("warmup", "warmup_s"))
@@ -246,6 +253,7 @@ DATE = Written("DATE", parse_date)
 PORTS = Written("0,1", _ports)
 LABEL = Written("LABEL", _label)
 PREFIX = Written("PREFIX", _prefix)
+HOST = Written("HOST", _host)
 TUNABLES = Written("NAME=VALUE,...", _tunables)
 WAN = Written("DELAY,RATE,...", parse_wan)
 TUNNEL = Written("KIND[,BETWEEN][,mtu=N][,cipher=C]", lambda text: str(parse_tunnel(text)))

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import ConfigError
+from ..core.names import HOST
 from ..core.units import parse_duration, parse_rate, parse_share, parse_speed
 from .yamltree import Value, raise_any, read_each
 
@@ -106,7 +107,7 @@ def pattern(regex: str, what: str, example: str, longest: int = 64) -> Callable[
 interface = pattern(r"[A-Za-z][A-Za-z0-9_.:/-]*", "an interface name", "enp3s0f0, ix0 or TenGigabitEthernet3/0/0")
 namespace = pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "a namespace's name", "tbx-dut", 48)
 prefix = pattern(r"[a-z][a-z0-9-]*", "a prefix for namespaces", "tbx", 40)
-host = pattern(r"[A-Za-z0-9:][A-Za-z0-9.:_-]*", "a host name or address", "192.0.2.10 or router.example.net", 253)
+host = pattern(HOST, "a host name or address", "192.0.2.10 or router.example.net", 253)
 platform = pattern(r"[a-z][a-z0-9_]*", "one of netmiko's platforms", "mikrotik_routeros or cisco_xe", 40)
 variable = pattern(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable of the environment", "ROUTER_PASSWORD", 80)
 path = pattern(r"[~/][A-Za-z0-9_./+-]*", "an absolute path", "~/.ssh/id_ed25519", 200)

@@ -1,4 +1,4 @@
-"""Names of DUTs, modes, suites and labels: valid ones, and the known one that a mistyped name probably means."""
+"""Names of DUTs, modes, suites, labels and hosts: valid ones, and the known one that a mistyped name probably means."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 
 LONGEST = 200
 REMEDY = f"at most {LONGEST} letters, digits, spaces and the like, no control characters and none of / \\ < >"
+HOST = r"[A-Za-z0-9:][A-Za-z0-9.:_-]*"
+"""Pattern of a host's name or address."""
 _NEVER = frozenset("/\\<>")
 
 

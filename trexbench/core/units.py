@@ -170,15 +170,34 @@ def format_share(fraction: float, bound: bool = False) -> str:
 
     bound: a lower bound, which is marked and not rounded up: ``>= 99.9 %``.
     """
+    percent, places = _percent(fraction)
+    return f">= {round_down(percent, places):.{places}f} %" if bound else f"{percent:.{places}f} %"
+
+
+def format_step(fraction: float, bound: str = "") -> str:
+    """Format a difference as format_share does, with its sign: ``+3.04 %``. bound: its sign, as of round_bound."""
+    percent, places = _percent(fraction)
+    return f"{bound} {round_bound(percent, places, bound):+.{places}f} %".lstrip()
+
+
+def _percent(fraction: float) -> tuple[float, int]:
+    """Return a fraction in percent, and how many decimals it takes."""
     percent = round(fraction * 100, 9) + 0.0  # never -0.000
     size = abs(percent)
-    places = 1 if size >= 10 else 2 if size >= 1 else max(3, -floor(log10(size or 1)))
-    return f">= {round_down(percent, places):.{places}f} %" if bound else f"{percent:.{places}f} %"
+    return percent, 1 if size >= 10 else 2 if size >= 1 else max(3, -floor(log10(size or 1)))
 
 
 def round_down(value: float, places: int) -> float:
     """Round to so many decimals, up by no more than rates of four digits are: 99.996 is 100."""
-    return floor(value * (1 + 1e-4) * 10.0**places) / 10.0**places
+    nearest = round(value, places)
+    return nearest if nearest <= value + 1e-4 * abs(value) else floor(value * 10.0**places) / 10.0**places
+
+
+def round_bound(value: float, places: int, bound: str) -> float:
+    """Round a bound so that it remains one: one of ``>=`` down, of ``<=`` up, any other value to the nearest."""
+    if bound:
+        return round_down(value, places) if bound == ">=" else -round_down(-value, places)
+    return round(value, places)
 
 
 def format_duration(seconds: float) -> str:

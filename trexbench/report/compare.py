@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 from ..core.history.compare import CellPair, Comparison, FigureDifference, SetComparison, find_differences
 from ..core.result import RunResult
-from ..core.units import format_share
+from ..core.units import format_step
 from .clean import clean
 from .room import wrapped
-from .sheet import Item, Sheet, figure, format_sheet, make_sheet, with_columns
-from .words import COUNTED, format_limit, format_whole, name_of
+from .sheet import Item, Sheet, figure, format_sheet, make_sheet, raw_of, with_columns
+from .words import COUNTED, NONE, format_limit, format_whole, name_of
 
 WORDS = {Comparison.SAME: "the same within the noise", Comparison.UNKNOWN: "unknown: the DUT was not the limit"}
 """Words for verdicts whose value is not enough."""
@@ -161,7 +161,6 @@ def _items(difference: FigureDifference) -> Iterator[Item | str]:
     for one in difference.figures:
         yield figure(one.value, words, difference.metric.scale, one.at_least)
     bound, share = difference.bound, difference.share if difference.bound is not None else None
-    item = figure(share, lambda share: f"{'+' if share >= 0 else '-'}{format_share(abs(share))}", 100)
-    yield replace(item, text=f"{bound} {item.text}", raw=f"{bound}{item.raw}") if bound and item.raw else item
+    yield Item(NONE, "") if share is None else Item(format_step(share, bound or ""), f"{bound}{raw_of(100 * share)}")
     yield figure(difference.noise or None, lambda noise: f"+- {words(noise)}", difference.metric.scale)
     yield WORDS.get(difference.verdict, difference.verdict.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from ..core.history.causes import FindingGroup
 from ..core.history.detect import SURE, Shape
@@ -11,14 +10,16 @@ from ..core.history.explain import day_range, day_words
 from ..core.history.finding import Finding, Kind
 from ..core.history.levels import NEEDED_NIGHTS
 from ..core.history.rows import COST, Metric
+from ..core.units import round_bound
 from .clean import clean
-from .words import digits_of, format_change, format_count, format_figure
+from .words import format_change, format_count, format_figure
 
 MOST_DIFFERENCES = 8
 NOTHING_DIFFERS = "nothing that was read back differs from the run before"
 DIFFERS = "what differs from the run before:"
 ROUGH = 0.095
 """From this change on a sentence rounds to whole percents."""
+_BOUNDS = {"": "", ">=": "at least ", "<=": "at most "}
 LONGEST_CAUSE = 40
 """Most letters of a cause in a sentence."""
 
@@ -87,7 +88,7 @@ def cause_words(group: FindingGroup) -> str:
 def _loss_words(findings: Sequence[Finding]) -> str:
     """``6.5 to 10.9 % slower``: the losses that ended."""
     lost = (finding.loss for finding in findings if finding.loss is not None)
-    return figures_words([replace(loss, at_least=False) for loss in lost]).rpartition(" (")[0]
+    return figures_words([*lost]).rpartition(" (")[0]
 
 
 def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = False) -> str:
@@ -98,18 +99,25 @@ def figures_words(findings: Sequence[Finding], since: str = "", brief: bool = Fa
     metric, rises = findings[0].metric, findings[0].after > findings[0].before
     count = "" if brief else f" ({format_count(len({finding.cell for finding in findings}), 'cell')})"
     shares = sorted(abs(finding.share) for finding in findings if finding.share is not None)
-    bound = "at least " if any(finding.at_least for finding in findings) else ""
+    sign = max(finding.bound for finding in findings)
+    bound = (">=" if (sign == ">=") == rises else "<=") if sign else ""  # of the size
     if not shares:
         most = format_figure(max(finding.after for finding in findings), metric)
         return f"{metric.name} from nothing to {most}{since}{count}"
     rough, unit = brief and shares[-1] >= ROUGH, "%"
-    low, high = (f"{100 * share:.0f}" if rough else digits_of(share) for share in (shares[0], shares[-1]))
+    low, high = (_size(share, rough, bound) for share in (shares[0], shares[-1]))
     if metric.unit == "share":
         apart = sorted(abs(finding.after - finding.before) for finding in findings)
         low, high, unit = _points(apart[0]), _points(apart[-1]), "points"
     size = f"{high} {unit}" if low == high else f"{low} to {high} {unit}"
     way = ("faster" if rises else "slower") if metric.bounded else ("higher" if rises else "lower")
-    return f"{'' if metric.bounded else f'{metric.name} '}{bound}{size} {way}{since}{count}"
+    return f"{'' if metric.bounded else f'{metric.name} '}{_BOUNDS[bound]}{size} {way}{since}{count}"
+
+
+def _size(share: float, rough: bool, bound: str) -> str:
+    """Size of a change in percent: ``8.1``, ``5031``."""
+    places = 0 if rough or share >= 10 else 1
+    return f"{round_bound(100 * share, places, bound):.{places}f}"
 
 
 def explanation_lines(group: FindingGroup) -> Iterator[str]:
@@ -145,18 +153,18 @@ def difference_lines(group: FindingGroup) -> Iterator[str]:
 
 
 def change_words(finding: Finding) -> str:
-    """``-13.8 %``; for a share ``+7.2 points``."""
+    """``-13.8 %``, ``>= +9.1 %``; for a share ``+7.2 points``."""
     if finding.share is None:
         return "from nothing"
-    return step_words(finding.share, finding.before, finding.metric)
+    return step_words(finding.share, finding.before, finding.metric, finding.bound)
 
 
-def step_words(step: float, before: float, metric: Metric) -> str:
-    """``-13.8 %``; for a share ``+7.2 points``. step: as a share of the level before."""
+def step_words(step: float, before: float, metric: Metric, bound: str = "") -> str:
+    """``-13.8 %``; for a share ``+7.2 points``. step: as a share of the level before. bound: its sign."""
     apart = step * abs(before)
     if metric.unit == "share":
         return f"{'+' if apart > 0 else '-' if apart else '+-'}{_points(abs(apart))} points"
-    return format_change(step)
+    return format_change(step, bound)
 
 
 def _points(share: float) -> str:
@@ -169,7 +177,8 @@ def format_levels(finding: Finding) -> str:
     before, after = (format_figure(level, finding.metric) for level in (finding.before, finding.after))
     number, _, unit = before.rpartition(" ")
     same = number and not unit.isdigit() and after.endswith(f" {unit}")
-    return f"{number if same else before} -> {'at least ' if finding.at_least else ''}{after}"
+    least = ("at least " * one for one in (finding.before_at_least, finding.at_least))
+    return f"{next(least)}{number if same else before} -> {next(least)}{after}"
 
 
 def format_noise(finding: Finding) -> str:

@@ -143,6 +143,7 @@ def _values(finding: Finding) -> dict[str, Any]:
         "nights": finding.nights,
         "before": finding.before,
         "after": finding.after,
+        "before_at_least": finding.before_at_least,
         "at_least": finding.at_least,
         "change": finding.share,
         "noise": finding.noise,
@@ -154,7 +155,7 @@ def _values(finding: Finding) -> dict[str, Any]:
 
 
 def _loss_values(loss: Finding) -> dict[str, Any]:
-    levels = {"before": loss.before, "after": loss.after}
+    levels = {"before": loss.before, "before_at_least": loss.before_at_least, "after": loss.after}
     return {"first": loss.since, "last": loss.last, "nights": loss.length, **levels}
 
 

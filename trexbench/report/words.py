@@ -11,7 +11,7 @@ from ..core.history.cell import Cell, cell_of
 from ..core.history.rows import Metric, RunRow
 from ..core.result import RunResult, Status
 from ..core.run import Run
-from ..core.units import format_pps, format_scaled, format_share, format_time
+from ..core.units import format_pps, format_scaled, format_share, format_time, round_bound
 from .clean import clean
 
 NONE = "-"
@@ -118,15 +118,12 @@ def format_plain(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def format_change(share: float) -> str:
-    """``-8.1 %``, ``+0.4 %``, ``+-0.0 %``, ``+5031 %``."""
-    digits = digits_of(abs(share))
-    return f"{'+-' if digits == '0.0' else '+' if share > 0 else '-'}{digits} %"
-
-
-def digits_of(share: float) -> str:
-    """Size of a change in percent: ``8.1``, ``5031``."""
-    return f"{100 * share:.1f}" if share < 10 else f"{100 * share:.0f}"
+def format_change(share: float, bound: str = "") -> str:
+    """``-8.1 %``, ``+0.4 %``, ``+-0.0 %``, ``+5031 %``; ``>= +8.1 %``. bound: its sign."""
+    places = 1 if abs(share) < 10 else 0
+    percent = round_bound(100 * share, places, bound)
+    digits = f"{abs(percent):.{places}f}"
+    return f"{bound} {'+-' if digits == '0.0' else '+' if share > 0 else '-'}{digits} %".lstrip()
 
 
 def format_count(number: int, noun: str) -> str:
@@ -135,5 +132,5 @@ def format_count(number: int, noun: str) -> str:
 
 def typeset(text: str) -> str:
     """Text with typographic signs (arrow, micro, plus-minus), for outputs that can show every character."""
-    text = text.replace(">= ", "\u2265 ").replace("->", "\u2192").replace("+-", "\u00b1")
+    text = text.replace(">= ", "\u2265 ").replace("<= ", "\u2264 ").replace("->", "\u2192").replace("+-", "\u00b1")
     return re.sub(r"(?<=\d )us\b|(?<=\d )uJ\b", lambda unit: f"\u00b5{unit[0][1:]}", text)

@@ -92,7 +92,8 @@ class Index:
             and (label is None or row.label == label)
             and (since is None or row.started >= since)
         ]
-        rows.sort(key=lambda row: (row.started, night_of(row), row.path))  # simulated nights may begin in one second
+        # simulated runs, and nights, may begin in one second: a.json, a-2.json, a-10.json
+        rows.sort(key=lambda row: (row.started, night_of(row), len(row.path), row.path))
         return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
     def problems(self) -> list[tuple[str, str]]:

@@ -124,7 +124,7 @@ def _runs_around(group: FindingGroup, cells: Mapping[Cell, Sequence[RunRow]]) ->
 
     They are like the last run; or, if another tester measures now, like the first one since.
     """
-    every = judged_of(cells.get(group.first.cell, ()))
+    every = sorted(judged_of(cells.get(group.first.cell, ())), key=night_of)  # --date may be of a former night
     first = sum(night_of(row) < group.since for row in every)
     for rows in (every, every[: first + 1]) if group.first.shape is not Shape.DRIFT and first < len(every) else ():
         alike = like_the_last(rows)

@@ -31,7 +31,7 @@ class TesterChoice:
 
     heading: ClassVar[o.Heading] = o.Heading.THROUGH
 
-    server: Annotated[str | None, o.Form("HOST", usual=True)] = None
+    server: Annotated[str | None, o.HOST, o.USUAL] = None
     rpc_port: Annotated[int | None, o.Limits(1, 65535)] = None
     pub_port: Annotated[int | None, o.Limits(1, 65535)] = None
     trex_dir: Annotated[Path | None, o.Form(envvar="TREXBENCH_TREX_DIR")] = None

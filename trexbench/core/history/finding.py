@@ -50,6 +50,8 @@ class Finding:
     shape: Shape = Shape.STEP
     at_least: bool = False
     """The level since is a lower bound."""
+    before_at_least: bool = False
+    """The level before is one."""
     explanation: tuple[str, ...] = ()
     note: str | None = None
     between: tuple[str, str] | None = None
@@ -82,6 +84,11 @@ class Finding:
     def share(self) -> float | None:
         """The difference as a share of the level before; None if that is 0."""
         return (self.after - self.before) / abs(self.before) if self.before else None
+
+    @property
+    def bound(self) -> str:
+        """Sign of the change if it is only known to be at least, or at most, ``share``: ``>=`` or ``<=``."""
+        return ">=" * self.at_least or "<=" * self.before_at_least
 
     @property
     def severity(self) -> float:

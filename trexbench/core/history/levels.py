@@ -25,7 +25,7 @@ from .detect import (
 from .finding import Finding, Kind
 from .known import Known, find_note
 from .rows import Metric, RunRow
-from .series import FigureSeries, night_of, series_of
+from .series import FigureSeries, Point, night_of, series_of
 
 NEEDED_NIGHTS = FIRST_NIGHTS + 2
 """Fewest nights to find a change in: FIRST_NIGHTS show the usual level and its noise, two more that it changed."""
@@ -37,12 +37,14 @@ class Usual:
 
     nights: tuple[str, ...]
     values: tuple[float, ...]
-    left: str | None = None
-    """The night in which a loss that stands began."""
+    loss: Finding | None = None
+    """The first loss from it that stands."""
+    at_least: bool = False
+    """It is a lower bound."""
 
     @property
     def level(self) -> float:
-        return median(self.values)
+        return median(self.values) if self.loss is None else self.loss.before
 
     @property
     def noise(self) -> float | None:
@@ -51,7 +53,8 @@ class Usual:
 
     def before(self, night: str) -> Usual:
         count = sum(usual < night for usual in self.nights)
-        return replace(self, nights=self.nights[:count], values=self.values[:count])
+        loss = self.loss if self.loss is not None and self.loss.since <= night else None
+        return replace(self, nights=self.nights[:count], values=self.values[:count], loss=loss)
 
 
 def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[Finding], Sequence[Finding], Usual]:
@@ -65,10 +68,16 @@ def follow(series: FigureSeries, known: Sequence[Known] = ()) -> tuple[Sequence[
     walk = _LevelWalk(series, changes, known)
     for change, begin, end in zip(changes, [0, *places], [*places[1:], len(points)], strict=False):
         walk.take(change, begin, end)
-    left = walk.standing[0].since if walk.standing else None
     nights = [points[at] for at in walk.usual if at < len(points) - 1 or walk.usual == [at]][-BASELINE:]
-    usual = Usual(tuple(point.night for point in nights), tuple(point.value for point in nights), left)
+    loss = next(iter(walk.standing), None)
+    values = tuple(point.value for point in nights)
+    usual = Usual(tuple(point.night for point in nights), values, loss, _is_bound(nights))
     return [*walk.changes, *walk.standing, *_suspect(changes, walk)], walk.standing, usual
+
+
+def _is_bound(nights: Sequence[Point]) -> bool:
+    """Test whether the level of these nights is a lower bound."""
+    return 2 * sum(point.bound for point in nights) > len(nights)
 
 
 class _LevelWalk:
@@ -94,8 +103,8 @@ class _LevelWalk:
         """Describe a change, to the level that ends at ``end``."""
         points, nights = self.points, self.points[change.at :]
         reported, last = points[min(change.reported, len(points)) - 1].night, points[end - 1].night
-        at_least = 2 * sum(point.bound for point in nights) > len(nights)
-        about = nights[0].night, reported, before, after, change.noise, change.before, change.shape, at_least
+        bounds = _is_bound(points[change.at : end]), _is_bound([points[at] for at in self.usual])
+        about = nights[0].night, reported, before, after, change.noise, change.before, change.shape, *bounds
         cell, metric = self.series.cell, self.series.metric
         return Finding(cell, metric, kind, len(nights), *about, start=change.at, end=end, last=last)
 
@@ -120,8 +129,7 @@ class _LevelWalk:
         elif gain <= -enough - chance * returns:
             self._lose(finding, enough + chance)
         elif gain >= enough:
-            bounds = [point.bound for point in points[: change.at]][-FIRST_NIGHTS:]
-            if 2 * sum(bounds) <= len(bounds):  # else the DUT may have carried more than a bound
+            if not _is_bound(points[: change.at][-FIRST_NIGHTS:]):  # else the DUT may have carried more than a bound
                 self.changes.append(replace(finding, kind=Kind.IMPROVEMENT))
             self._settle(nights)
         else:
@@ -141,9 +149,11 @@ class _LevelWalk:
         slide = last is not None and last.shape is finding.shape is Shape.DRIFT
         if last is None or (not slide and self.gain(finding.after, last.after) <= -enough):
             loss = self.last_loss(finding.after, enough)
-            self.standing.append(replace(finding, before=last.after if last else self.reference, loss=loss))
+            finding = replace(finding, before=last.after, before_at_least=last.at_least) if last else finding
+            self.standing.append(replace(finding, loss=loss))
         else:
-            self.standing[-1] = replace(last, after=finding.after, end=finding.end, last=finding.last)
+            lower = replace(last, after=finding.after, at_least=finding.at_least)
+            self.standing[-1] = replace(lower, end=finding.end, last=finding.last)
 
     def _recover(self, finding: Finding, kept: int) -> None:
         """End the standing regressions but the first ``kept``."""
@@ -152,8 +162,10 @@ class _LevelWalk:
         if ended:
             last = self.points[finding.start - 1].night
             end, lost = finding.start, ended[0]
-            loss = replace(lost, kind=Kind.ENDED, nights=end - lost.start, after=ended[-1].after, end=end, last=last)
-            self.changes.append(replace(finding, kind=Kind.RECOVERY, before=loss.after, loss=loss))
+            loss = replace(lost, kind=Kind.ENDED, nights=end - lost.start, end=end, last=last)
+            loss = replace(loss, after=ended[-1].after, at_least=ended[-1].at_least)
+            back = replace(finding, kind=Kind.RECOVERY, before=loss.after, before_at_least=loss.at_least)
+            self.changes.append(replace(back, loss=loss))
 
     def last_loss(self, level: float, least: float) -> Finding | None:
         """Find the last regression that ended and had led to this level."""
@@ -168,11 +180,13 @@ def _suspect(changes: Sequence[LevelChange], walk: _LevelWalk) -> Iterator[Findi
         return
     level = median(values[start:])
     least = float(walk.series.smallest.of(level))
-    if not is_far(value, values[start:], least, noise):
-        return
+    from_bound = _is_bound(walk.points[start:last])
+    if (from_bound and walk.gain(value, level) > 0) or not is_far(value, values[start:], least, noise):
+        return  # the DUT may always have carried more than a bound
     for change in find_changes([*values, *[value] * (1 + FIRST_NIGHTS)], walk.series.smallest)[len(changes) :][:1]:
         first = min(change.at, last) if change.shape is Shape.STEP else last
         finding = walk.describe(Kind.SUSPICION, replace(change, at=first), level, value, last + 1)
+        finding = replace(finding, before_at_least=from_bound)
         again = walk.last_loss(value, least) if walk.gain(value, level) < 0 else None
         ended = next((loss for loss in walk.standing if walk.gain(value, loss.before) > -least), None)
         yield replace(finding, loss=ended or again, more=change.reported - last - 1)
@@ -198,6 +212,8 @@ class Delta:
     """A night's standard deviation as a share; None if there are too few nights to judge by."""
     measured: int
     """All nights with a figure, including the run's own."""
+    at_most: bool = False
+    """The baseline is a lower bound, and so the share an upper one."""
 
 
 def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual | None = None) -> Delta | None:
@@ -218,15 +234,17 @@ def find_delta(row: RunRow, rows: Sequence[RunRow], metric: Metric, usual: Usual
     if not usual.nights or not usual.level:
         return None
     base, noise = usual.level, usual.noise if len(points) >= NEEDED_NIGHTS else None
-    stands = usual.left is not None and usual.left <= night
+    stands = usual.loss is not None
     least = float(series.smallest.of(base))
+    far = abs(value - base) >= least if stands else noise is not None and is_far(value, usual.values, least)
     return Delta(
         share=(value - base) / abs(base),
-        beyond=abs(value - base) >= least if stands else noise is not None and is_far(value, usual.values, least),
+        beyond=far and not (usual.at_least and value > base),
         worse=(value < base) == (metric.better == "higher"),
         before=base,
         found=stands,
         nights=len(usual.nights),
         noise=None if noise is None else noise / abs(base),
         measured=len(points),
+        at_most=usual.at_least,
     )

@@ -66,7 +66,8 @@ def _card(report: Report, event: NightEvent, span: float) -> Card:
     if event.group is None:
         return Card(event, "", tuple(_after_failure(report, event)), ())
     first = event.group.first
-    rows, since = judged_of([row for row in report.rows if row.complete and row.cell == first.cell]), first.since
+    rows = sorted(judged_of([row for row in report.rows if row.complete and row.cell == first.cell]), key=night_of)
+    since = first.since
     before = next((row for row in reversed(rows) if night_of(row) < since), None)
     latest = rows[-1] if rows and night_of(rows[-1]) >= since else None
     steps = [("see the latest run", show(latest, report.results))] if latest else []

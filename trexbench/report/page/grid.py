@@ -16,6 +16,7 @@ from ...core.strategy.kinds import suffix_of
 from ...core.strategy.saturate import Saturate
 from ...core.units import format_pps, format_scaled, round_down
 from ..groups import step_words, too_few
+from ..sheet import raw_of
 from ..words import NONE, format_count, format_figure, format_limit, format_whole, status_words
 from .columns import Column, column_of, order_columns
 from .tcp import mode_words
@@ -90,7 +91,8 @@ class GridCell:
         """The change's baseline, in words."""
         if self.delta is None or self.row is None:
             return ""
-        return f"{delta_words(self.delta)} ({format_figure(self.delta.before, self.row.metric)})"
+        least = "at least " * self.delta.at_most
+        return f"{delta_words(self.delta)} ({least}{format_figure(self.delta.before, self.row.metric)})"
 
 
 def change_text(delta: Delta | None, metric: Metric = COST) -> str:
@@ -98,7 +100,12 @@ def change_text(delta: Delta | None, metric: Metric = COST) -> str:
     if delta is None:
         return ""
     sign = ("\u25bc " if delta.worse else "\u25b2 ") if delta.beyond else ""
-    return f"{sign}{step_words(delta.share, delta.before, metric)}"
+    return f"{sign}{step_words(delta.share, delta.before, metric, '<=' * delta.at_most)}"
+
+
+def raw_change(delta: Delta | None) -> str:
+    """The change against the baseline as a raw figure, in percent."""
+    return "" if delta is None else f"{'<=' * delta.at_most}{raw_of(100 * delta.share)}"
 
 
 def delta_words(delta: Delta) -> str:

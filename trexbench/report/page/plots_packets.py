@@ -202,7 +202,8 @@ def cost_figure(report: Report, looks: Looks) -> PlotFigure:
             continue
         noise = BAND * (before.noise or 0.0)
         change = now / before.level - 1
-        texts = [f"usual: {format_cycles(before.level)} cycles/packet, the median of {len(before.values)} nights"]
+        of = "before the change" if before.loss else f"the median of {len(before.values)} nights"
+        texts = [f"usual: {format_cycles(before.level)} cycles/packet, {of}"]
         texts += [f"now{dated}: {format_cycles(now)} cycles/packet, {format_change(change)}"]
         pair = {"bounds": [True, False], **look}
         words = f"{format_cycles(before.level)} \u2192 {format_cycles(now)}"

@@ -14,7 +14,7 @@ from ..plots import PlotFigure
 from ..run.sizes import size_figure
 from ..sheet import Head, Item, Sheet, make_sheet, raw_of, row_of
 from ..tcp.table import published_sheets
-from .grid import Grid, GridCell
+from .grid import Grid, GridCell, raw_change
 from .report import Report
 from .sheets_nights import change_sheet, trend_sheet
 from .sheets_packets import cost_sheet, curve_sheet, find_sized, latency_sheet, older_sheet, search_sheet, sizes_sheet
@@ -127,8 +127,8 @@ def grid_sheet(name: str, caption: str, grid: Grid, rates: bool) -> Sheet:
         for row in block.rows:
             items: list[Item | str] = [row.mode]
             for cell in row.cells:
-                change = "" if cell.delta is None else raw_of(100 * cell.delta.share)
-                items += [grid_item(cell, rates), *([Item(cell.change, change)] if grid.has_deltas else [])]
+                changes = [Item(cell.change, raw_change(cell.delta))] if grid.has_deltas else []
+                items += [grid_item(cell, rates), *changes]
             lines.append(row_of(items, block=clean(block.name)))
     return make_sheet(heads, lines, name, caption, "Direction")
 

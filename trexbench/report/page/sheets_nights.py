@@ -11,9 +11,9 @@ from ...core.history.rows import Metric
 from ...core.history.series import night_of
 from ..clean import clean
 from ..groups import change_words, format_noise, group_kind, headline, noise_words, too_few
-from ..sheet import UNITS, Item, Sheet, make_sheet, named, of_change, of_count, of_metric, raw_of, row_of
+from ..sheet import UNITS, Item, Sheet, make_sheet, named, of_count, of_metric, raw_of, row_of
 from ..words import NONE
-from .grid import change_text
+from .grid import change_text, raw_change
 from .report import Report
 
 
@@ -24,13 +24,13 @@ def change_sheet(groups: Sequence[FindingGroup], marked: Callable[[str, str], It
     for group in groups:
         kind = group_kind(group)
         for finding in (one for some in group.by_metric().values() for one in some):
-            metric, before = finding.metric, finding.before
+            metric, before, share = finding.metric, finding.before, finding.share
             items = (
                 marked(str(finding.cell.unmarked), finding.cell.mark),
                 _metric(metric),
                 kind,
-                replace(of_change(finding.share), text=change_words(finding)),
-                of_metric(before, metric),
+                Item(change_words(finding), "" if share is None else f"{finding.bound}{raw_of(100 * share)}"),
+                of_metric(before, metric, finding.before_at_least),
                 of_metric(finding.after, metric, finding.at_least),
                 Item(format_noise(finding), raw_of(100 * abs(finding.noise / finding.usual)) if finding.usual else ""),
                 of_count(finding.nights),
@@ -42,7 +42,7 @@ def change_sheet(groups: Sequence[FindingGroup], marked: Callable[[str, str], It
 
 def trend_sheet(report: Report) -> Sheet:
     """Table with a row for each figure of each cell; a cell that always failed has one without a figure."""
-    heads = ":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Failed"
+    heads = ":Cell; :Figure; Latest; Change since baseline [%]; Baseline; Noise [%]; Runs; Not measured"
     rows = []
     for trend in report.trends:
         name = report.named(trend.cell, night="")
@@ -59,10 +59,10 @@ def trend_sheet(report: Report) -> Sheet:
                 latest if night == report.night else replace(latest, text=f"{latest.text} ({clean(night)})"),
                 Item(
                     change_text(delta, metric) or NONE,
-                    "" if delta is None else raw_of(100 * delta.share),
+                    raw_change(delta),
                     "bad" if delta is not None and delta.beyond and delta.worse else "",
                 ),
-                of_metric(None if delta is None else delta.before, metric),
+                Item(NONE, "") if delta is None else of_metric(delta.before, metric, delta.at_most),
                 Item(NONE, "") if bound else _noise(delta, metric, {night_of(row) for row, _ in values}),
                 *counts,
             )

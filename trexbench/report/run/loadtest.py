@@ -33,11 +33,11 @@ def to_loadtest(result: RunResult) -> bytes:
     StoreError for a search, and if counters are too great for rates.
     """
     if Phase.SEARCH in result.plan.curve_phases:
-        raise StoreError(f"run {result.id}: a search, without a ramp to its target", "export runs of ramp or saturate")
+        raise StoreError("a search, without a ramp to its target", "export runs of ramp or saturate")
     try:
         return json.dumps({"vars": _vars(result), "stats": _stats(result)}, indent=1, allow_nan=False).encode()
     except (OverflowError, ValueError):
-        raise StoreError(f"run {result.id}: counters too great for rates", "the file is damaged") from None
+        raise StoreError("counters too great for rates", "the file is damaged") from None
 
 
 def name_of_series(result: RunResult, stem: str) -> str:

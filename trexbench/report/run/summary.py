@@ -141,8 +141,9 @@ def format_frames(value: float) -> str:
 
 def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
     held = [cost for cost in result.costs if cost.phase is not Phase.RAMP]
-    for cost in held:
-        yield f"{cost.name}:" if len(held) > 1 else "cost", cost_words(cost)
+    for at, cost in enumerate(held):  # a ramp that went on after a stall has two holds
+        again = " again" * any(cost.name == former.name for former in held[:at])
+        yield f"{cost.name}{again}:" if len(held) > 1 else "cost", cost_words(cost)
     if result.losses is not None and result.losses.lost:
         yield "loss", result.losses.sentence
     for direction, streams in result.streams.items():

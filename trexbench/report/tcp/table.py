@@ -11,7 +11,7 @@ from ...core.history.night import CellRecord, Night
 from ...core.history.rows import RunRow
 from ...core.tcp.cpu import COLUMNS
 from ...core.tcp.limit import TcpLimit
-from ...core.units import format_scaled
+from ...core.units import format_scaled, round_down
 from ..room import wrapped
 from ..sheet import Item, Sheet, figure, format_sheet, make_sheet, of_share, of_text
 from ..words import SIMULATED, format_count, mark_banners, starred
@@ -62,6 +62,8 @@ class PublishedCell:
             "cell": str(self.cell),
             "published_mbps": self.published,
             "measured_mbps": self.mbps,
+            "at_least": self.row is not None and self.row.at_least,
+            "limit": None if self.row is None else self.row.limit,
             "ratio": self.ratio,
             **({"scale": self.scale} if self.scale != 1.0 else {}),
             **(cpu if self.cpu else {}),
@@ -151,9 +153,10 @@ def _row(name: Item, line: PublishedCell) -> Iterator[Item | str]:
         return None if row is None else row.get(column)
 
     yield name
+    bound = row is not None and row.at_least
     yield figure(line.published, "{:g}".format)
-    yield of_mega(of("total_bps"), bound=row is not None and row.at_least)
-    yield figure(line.ratio, "{:.3f}".format)
+    yield of_mega(of("total_bps"), bound=bound)
+    yield figure(line.ratio, lambda ratio: f"{round_down(ratio, 3) if bound else ratio:.3f}", bound=bound)
     yield line.cell.state.value if row is None else of_text(row.limit, [_LIMITS.get(row.limit, row.limit)])
     cores, bps = of("cores_per_gbps"), of("total_bps")
     yield figure(None if cores is None or bps is None else cores * bps / 1e9, "{:.2f}".format)

@@ -20,7 +20,7 @@ var fillTables = (function () {
   }
 
   function value(cell) {
-    var text = cell ? raw(cell).replace(/^>=/, "") : "";
+    var text = cell ? raw(cell).replace(/^[<>]=/, "") : "";
     return text === "" ? null : NUMBER.test(text) ? Number(text) : text;
   }
 
