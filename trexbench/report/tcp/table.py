@@ -121,8 +121,8 @@ def _ratio_lines(lines: Sequence[PublishedCell]) -> list[str]:
     words = f"{near} of {format_count(len(ratios), 'published figure')} within {100 * NEAR:g} %"
     together = [f"{words}, median ratio {median(ratios):.3f}"] if ratios else []
     return together + [
-        f"{one.cell.cell.known_by}: line and buffers were scaled to {one.scale:.3g}, so its ratio is to {one.scale:.3g} "
-        f"of the published figure"
+        f"{one.cell.cell.known_by}: line and buffers were scaled to {one.scale:.3g}, so its ratio is to "
+        f"{one.scale:.3g} of the published figure"
         for one in lines
         if one.scale != 1.0
     ]
