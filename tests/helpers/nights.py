@@ -31,7 +31,7 @@ def make_row(number: int = 0, total_pps: float = 5e6, cell: Cell = VPP, **change
         id=f"{night}-{cell}",
         started=f"{night}T03:00:00Z",
         status="complete",
-        cell=cell,
+        cell=replace(cell, emulated=changes.get("accelerator") == "tcg"),
         aim="total_pps" if cell.held_pps is None else "cycles_per_packet",
         figures={"total_pps": Figure(total_pps)},
         traffic="0" * 64,

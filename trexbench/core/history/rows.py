@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgspec
 
 from ..dut.cycles import Cost
 from ..result import RunResult, Status
-from ..run import EMULATOR, Run
+from ..run import Run
 from ..tcp.limit import TcpLimit
 from ..tcp.path import TrafficPath
 from ..tcp.plan import Leg, TcpMode, Way
@@ -56,11 +56,6 @@ class RunRow:
     nodes: Mapping[str, float] = field(default_factory=dict)
     """Cycles per packet by VPP node, over all workers; without input nodes, which poll."""
     warnings: int = 0  # their number
-
-    def __post_init__(self) -> None:
-        """Mark the cell, even if the row was stored before cells had this mark."""
-        if self.accelerator == EMULATOR and not self.cell.emulated:
-            object.__setattr__(self, "cell", replace(self.cell, emulated=True))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, with names in place of objects; all figure_columns, None for what is absent."""

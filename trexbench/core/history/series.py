@@ -119,8 +119,8 @@ def series_of(cell: Cell, rows: Sequence[RunRow], metrics: Iterable[Metric]) -> 
 
 def like_the_last(rows: Sequence[RunRow]) -> list[RunRow]:
     """Select the runs under the conditions of the last one, see differences; others have another history."""
-    same = [_CONDITIONS_OF(row) for row in rows[-1:]]
-    return [row for row in rows if _CONDITIONS_OF(row) in same or not any(differences(row, rows[-1]))]
+    last = [_CONDITIONS_OF(row) for row in rows[-1:]]
+    return [row for row in rows if _CONDITIONS_OF(row) in last]
 
 
 def _points(nights: Iterable[tuple[str, Sequence[RunRow]]], metric: Metric) -> tuple[list[Point], float]:
@@ -162,7 +162,7 @@ def differences(before: RunRow, after: RunRow, between: str | None = None) -> It
     def joined(*values: str) -> str:
         return values[0] if between is None else between.join(values)
 
-    if (before.traffic or "") != (after.traffic or ""):
+    if before.traffic != after.traffic:
         yield "other traffic"
     if before.through != after.through:
         yield joined(*paths_apart(before.through, after.through))

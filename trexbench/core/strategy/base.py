@@ -185,8 +185,9 @@ def phase_begun(history: Sequence[Sample]) -> float:
 
 
 def phase_first(history: Sequence[Sample]) -> int:
-    """Index of the first sample of the last sample's phase (and trial)."""
-    return bisect_left(history, _place(history[-1]), key=_place)
+    """Index of the first sample of the last sample's phase (and trial), which no earlier phase has in common."""
+    phase, trial = history[-1].phase, history[-1].trial
+    return bisect_left(history, True, key=lambda sample: sample.phase is phase and sample.trial == trial)
 
 
 def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Direction) -> list[Window]:
@@ -196,13 +197,5 @@ def curve_windows(plan: Strategy, samples: Sequence[Sample], direction: Directio
     return [*sorted(curve, key=lambda w: w.sent_pps), *hold]
 
 
-_ORDER = {phase: place for place, phase in enumerate(Phase)}
-_PARTS = (CONFIRM_PHASES, LATENCY_PHASES)
-_LATER = {phase: part for part, phases in enumerate(_PARTS, 1) for phase in phases}
-_DRAINS = dict(_PARTS)
+_DRAINS = dict((CONFIRM_PHASES, LATENCY_PHASES))
 _SILENT = (Phase.DRAIN, *_DRAINS.values())
-
-
-def _place(sample: Sample) -> tuple[int, int, int]:
-    """Sort key in which a run's samples are in order, so that phase_begun can bisect."""
-    return _LATER.get(sample.phase, 0), sample.trial, _ORDER[sample.phase]

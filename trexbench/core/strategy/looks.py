@@ -5,14 +5,14 @@ benchmarks/search.py fixes the numbers: time, error and coverage of a search.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil, exp, log
 from typing import NamedTuple
 
 import numpy as np
 
-from ..load.plan import Direction
+from ..load.plan import Direction, Plan
 from ..load.sample import Phase, Sample, by_trial
 from ..load.windows import RunWindows, Window, build_window, measured_windows
 from ..verdict.belief import Belief, Flag, believe
@@ -40,14 +40,6 @@ HALF = 4
 """Steps from the middle of an interval to its ends: rates lie on a grid of an eighth of the width asked for."""
 
 
-@dataclass(frozen=True)
-class DirectionGroup:
-    """Directions whose knees are so close that all are searched at one share of their targets."""
-
-    directions: tuple[Direction, ...]
-    seen: Belief  # where the ramp saw the lowest knee
-
-
 class Look(NamedTuple):
     """One look at a direction, or at several together; rates are shares of the targets."""
 
@@ -55,14 +47,7 @@ class Look(NamedTuple):
     asked: float  # the highest
     share: float  # the lowest offered load: the rate sent, or that asked for where they are within half of the width
     unreached: bool  # the generator never sent as much as was asked for here, neither in the ramp nor in any look
-    together: bool = True  # all directions were asked for one share
-
-    @classmethod
-    def join(cls, looks: Collection[Look]) -> Look:
-        """Join the looks at several directions at one time."""
-        windows, asked = tuple(look.windows[0] for look in looks), [look.asked for look in looks]
-        share, unreached = min(look.share for look in looks), any(look.unreached for look in looks)
-        return cls(windows, max(asked), share, unreached, max(asked) - min(asked) <= AT_ONCE * max(asked))
+    together: bool  # all directions were asked for one share
 
     def lossy(self, goal: float) -> bool:
         """Test whether any direction lost more than this share."""
@@ -117,15 +102,18 @@ def _skew_s(measured: RunWindows) -> float:
     return max(measured.skew_s(direction) for direction in measured.plan.directions)
 
 
-def find_groups(strictest: float, measured: RunWindows) -> list[DirectionGroup]:
-    """Group the directions by where the ramp saw their knees. strictest: of the goals."""
-    groups = list[DirectionGroup]()
-    alone = ((seen_by_ramp(strictest, measured, direction), direction) for direction in measured.plan.directions)
-    for seen, *directions in sorted(alone, key=lambda one: one[0].quantile(0.5)):
-        if groups and seen.quantile((1 - STATED) / 2) < groups[-1].seen.quantile((1 + STATED) / 2):
-            last = groups.pop()
-            seen, directions = Belief.of_lowest((last.seen, seen)), [*last.directions, *directions]
-        groups.append(DirectionGroup(tuple(directions), seen))
+def find_groups(strictest: float, measured: RunWindows) -> list[tuple[Belief, list[Direction]]]:
+    """Group the directions whose knees are so close that all are searched at one share of their targets.
+
+    Each group has where the ramp saw the lowest knee. strictest: of the goals.
+    """
+    groups = list[tuple[Belief, list[Direction]]]()
+    alone = ((seen_by_ramp(strictest, measured, direction), [direction]) for direction in measured.plan.directions)
+    for seen, directions in sorted(alone, key=lambda one: one[0].quantile(0.5)):
+        if groups and seen.quantile((1 - STATED) / 2) < groups[-1][0].quantile((1 + STATED) / 2):
+            lower, others = groups.pop()
+            seen, directions = Belief.of_lowest((lower, seen)), [*others, *directions]
+        groups.append((seen, directions))
     return groups
 
 
@@ -142,32 +130,33 @@ def seen_by_ramp(strictest: float, measured: RunWindows, direction: Direction) -
     return Belief(np.array([min(0.9 * good, 1.0), 1.0, 2.0]), np.ones(2))
 
 
-def looks_of(
-    look_s: float, width: float, finest: float, directions: Sequence[Direction], measured: RunWindows
-) -> list[dict[Direction, Look]]:
+def windows_of_looks(
+    look_s: float, finest: float, directions: Sequence[Direction], measured: RunWindows
+) -> list[dict[Direction, Window]]:
     """The looks of the search so far, as on a sound path, without those cut short, with a gap, or with nothing sent."""
-    plan, history, looked = measured.plan, measured.samples, list[dict[Direction, Window]]()
+    plan, looked = measured.plan, list[dict[Direction, Window]]()
     paths = {direction: find_path(measured, direction) for direction in directions}
     skew_s = _skew_s(measured)
     length_s = _length_s(look_s, finest, skew_s)
-    for ends in _ends_of_looks(history):
+    for ends in _ends_of_looks(measured.samples):
         if length_s - look_s / 2 < ends[1].t_s - ends[0].t_s < length_s + plan.gap_s:
             windows = {d: path.correct(build_window(d, ends, skew_s=skew_s)) for d, path in paths.items()}
             looked += [windows] if all(w.sent for w in windows.values()) else []
-    ramp = {d: measured_windows(plan, history, d, (Phase.RAMP,)) for d in paths}
-    most = {d: max(w.sent_pps for w in (*ramp[d], *(windows[d] for windows in looked))) for d in paths if looked}
-    return [
-        {d: _look(window, plan.offer(d).target_pps, most[d], width) for d, window in windows.items()}
-        for windows in looked
-    ]
+    return looked
 
 
-def _look(window: Window, target_pps: float, most_pps: float, width: float) -> Look:
-    """most_pps: the highest rate sent in any window."""
-    asked, sent = window.asked_pps / target_pps, window.sent_pps / target_pps
-    doubt = width / 2 + window.skew / window.sent  # as far as the counters can tell
-    near = (1 - doubt) * asked <= sent <= (1 + doubt) * asked
-    return Look((window,), asked, asked if near else sent, misses(window.asked_pps, most_pps))
+def look_at(windows: Mapping[Direction, Window], plan: Plan, most_pps: Mapping[Direction, float], width: float) -> Look:
+    """Judge these directions' windows of one time together. most_pps: the highest rates sent in any window."""
+    asked, shares = list[float](), list[float]()
+    for direction, window in windows.items():
+        target_pps = plan.offer(direction).target_pps
+        asked.append(window.asked_pps / target_pps)
+        doubt = width / 2 + window.skew / window.sent  # as far as the counters can tell
+        near = (1 - doubt) * asked[-1] <= window.sent_pps / target_pps <= (1 + doubt) * asked[-1]
+        shares.append(asked[-1] if near else window.sent_pps / target_pps)
+    unreached = any(misses(window.asked_pps, most_pps[direction]) for direction, window in windows.items())
+    together = max(asked) - min(asked) <= AT_ONCE * max(asked)
+    return Look(tuple(windows.values()), max(asked), min(shares), unreached, together)
 
 
 def seek(goals: Sequence[float], width: float, seen: Belief, looks: Sequence[Look]) -> GroupKnees:

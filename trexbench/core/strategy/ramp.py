@@ -204,34 +204,32 @@ class Ramp(Strategy):
         if not good:
             return Verdict(Limit.NONE, ("every window was lossy, and there were too few to judge",))
         limit, reasons = limit_without_loss(self, windows, windows[-self.windows :])
-        if limit is Limit.NONE and (since := self._comes_and_goes(windows)) is not None:
-            return self._erratic(windows, since)
+        if limit is Limit.NONE and (erratic := self._erratic(windows)) is not None:
+            return erratic
         hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
         carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
         loss = f"no sustained loss above {100 * self.loss_threshold:g} %"
         loss += f" beyond the {format_share(path_loss)} lost at every rate" if path_loss > 0 else ""
         return Verdict(limit, reasons or (f"{loss} up to {format_pps(carried)}, the most that was offered",), carried)
 
-    def _comes_and_goes(self, windows: Sequence[Window]) -> int | None:
-        """The first window from which on at least half lose frames, though never enough in a row; None without it."""
-        lossy = [at for at, window in enumerate(windows) if window.is_bad(self.loss_threshold)]
-        for number, at in enumerate(lossy[: len(lossy) - self.windows + 1]):
-            if 2 * (len(lossy) - number) >= len(windows) - at:
-                return at
-        return None
+    def _erratic(self, windows: Sequence[Window]) -> Verdict | None:
+        """Conclude that from some window on at least half lose frames, though never enough in a row; None if not.
 
-    def _erratic(self, windows: Sequence[Window], since: int) -> Verdict:
-        """Conclude that loss came and went: what was carried before it is a bound."""
-        before, after = windows[:since], windows[since:]
-        carried = max((w.sent_pps for w in before if not w.is_bad(self.loss_threshold)), default=0.0)
-        lossy = sum(w.is_bad(self.loss_threshold) for w in after)
-        share = sum(w.lost for w in after) / sum(w.sent for w in after)
-        reason = (
-            f"{format_share(share)} of the frames were lost from {format_pps(after[0].sent_pps)} on, in {lossy} of "
-            f"{len(after)} windows, but never in {self.windows} in a row: use a longer `window:` in the plan, or "
-            "trexbench search"
-        )
-        return Verdict(Limit.UNKNOWN, (reason,), carried, last_good_pps=carried)
+        What was carried before it is a bound.
+        """
+        lossy = [at for at, window in enumerate(windows) if window.is_bad(self.loss_threshold)]
+        for number, since in enumerate(lossy[: len(lossy) - self.windows + 1]):
+            after, count = windows[since:], len(lossy) - number
+            if 2 * count >= len(after):
+                carried = max((w.sent_pps for w in windows[:since] if not w.is_bad(self.loss_threshold)), default=0.0)
+                share = sum(w.lost for w in after) / sum(w.sent for w in after)
+                reason = (
+                    f"{format_share(share)} of the frames were lost from {format_pps(after[0].sent_pps)} on, in "
+                    f"{count} of {len(after)} windows, but never in {self.windows} in a row: use a longer `window:` in "
+                    "the plan, or trexbench search"
+                )
+                return Verdict(Limit.UNKNOWN, (reason,), carried, last_good_pps=carried)
+        return None
 
 
 def _asked_at(history: Sequence[Sample], t_s: float) -> Rates:

@@ -27,10 +27,11 @@ from .looks import (
     Look,
     find_groups,
     is_lossy,
+    look_at,
     look_goes_on,
-    looks_of,
     seek,
     seen_by_ramp,
+    windows_of_looks,
 )
 
 MOST_LOOKS = 36
@@ -236,20 +237,21 @@ def searched(measured: RunWindows, direction: Direction) -> Searched:
     """
     plan = measured.plan
     assert isinstance(plan, Search)
-    group = next(group for group in find_groups(min(plan.goals), measured) if direction in group.directions)
-    every = looks_of(plan.look_s, plan.width, plan.finest, group.directions, measured)
-    standing = {
-        d: standing_windows([*measured.judged(d), *(by[d].windows[0] for by in every)]) for d in group.directions
-    }
-    looks = [by for by in every if not any(look.windows[0] in standing[d] for d, look in by.items())]
-    joined, own = [Look.join(by.values()) for by in looks], [by[direction] for by in looks]
+    seen, directions = next(group for group in find_groups(min(plan.goals), measured) if direction in group[1])
+    every = windows_of_looks(plan.look_s, plan.finest, directions, measured)
+    windows = {d: [*measured.judged(d), *(by[d] for by in every)] for d in directions}
+    standing = {d: standing_windows(windows[d]) for d in directions}
+    most_pps = {d: max((w.sent_pps for w in windows[d]), default=0.0) for d in directions}
+    looks = [by for by in every if not any(window in standing[d] for d, window in by.items())]
+    joined = [look_at(by, plan, most_pps, plan.width) for by in looks]
+    own = [look_at({direction: by[direction]}, plan, most_pps, plan.width) for by in looks]
     together = list(takewhile(lambda look: look.together, joined))
-    knees = seek(plan.goals, plan.width, group.seen, together)
-    if len(group.directions) > 1 and knees.done:
-        knees = seek(plan.goals, plan.width, group.seen, own[: len(together)])
+    knees = seek(plan.goals, plan.width, seen, together)
+    if len(directions) > 1 and knees.done:
+        knees = seek(plan.goals, plan.width, seen, own[: len(together)])
         if not knees.done:
-            knees = seek(plan.goals, plan.width, group.seen, own)
-    late = [[look.windows[0] for look in by.values()] for by in reversed(every[-PATIENCE:])]
+            knees = seek(plan.goals, plan.width, seen, own)
+    late = (by.values() for by in reversed(every[-PATIENCE:]))
     row = list(takewhile(lambda windows: any(w.lost > STOOD * w.sent for w in windows), late))
     stands = len(row) < PATIENCE and any(w.blank for windows in row for w in windows)
     return Searched(own, standing[direction], knees, len(together) < len(joined), stands)
