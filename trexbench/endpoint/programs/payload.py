@@ -35,15 +35,14 @@ _LATER = """
     I:data_segs_in I:data_segs_out Q:delivery_rate Q:busy_time Q:rwnd_limited Q:sndbuf_limited I:delivered
     I:delivered_ce Q:bytes_sent Q:bytes_retrans I:dsack_dups I:reord_seen I:rcv_ooopack I:snd_wnd I:rcv_wnd I:rehash
     H:total_rto H:total_rto_recoveries I:total_rto_time I:received_ce I:delivered_e1_bytes I:delivered_e0_bytes
-    I:delivered_ce_bytes I:received_e1_bytes I:received_e0_bytes I:received_ce_bytes H:accecn_fail_mode
-    H:accecn_opt_seen
+    I:delivered_ce_bytes I:received_e1_bytes I:received_e0_bytes I:received_ce_bytes
 """
 TCP_INFO_FIELDS = (
     [("B", name) for name in _BYTES.split()]
     + [("I", name) for name in _WORDS.split()]
     + [(word[0], word[2:]) for word in _LATER.split()]
 )
-"""The kernel's struct tcp_info, which only ever grew at its end. wscale and flags are two fields each."""
+"""The kernel's struct tcp_info up to what Linux 7.0 laid out anew. wscale and flags are two fields each."""
 
 
 def parse_info(data: bytes) -> dict[str, int]:
