@@ -286,7 +286,8 @@ _EMBEDDED, SIMULATED = "trexbench", "net_simulated"
 _DST_MAC = "name it with `trexbench lab serve --dst-mac`"
 _RESOLVE = "check the cable and the address, then resolve it: in TRex's console, service mode and `arp`"
 _DEST_MAC = "set dest_mac in TRex's trex_cfg.yaml"
-MOST_GBPS = 200  # TRexPortAttr::get_link_speed cuts any speed to this, DPDK's RTE_ETH_SPEED_NUM_UNKNOWN too
+CUT_GBPS = (100, 200)
+"""TRexPortAttr::get_link_speed cuts any speed to the first up to v3.02, to the second since: DPDK's "unknown", too."""
 _VERSION = ("version", "mode", "build_date", "build_time", "built_by")
 _SENDER_COUNTERS = ("waited_ns", "preempted", "stolen_ns")
 _COUNTERS = ("ipackets", "ibytes", "ierrors", "oerrors")
@@ -304,9 +305,10 @@ def _multiplier(pps: float) -> dict[str, Any]:
 
 
 def nominal_bps(described: Mapping[str, Any], status: Mapping[str, Any]) -> float:
-    """L1 speed of a port; 0 if unknown, which TRex shows as MOST_GBPS (virtio ports, for example)."""
+    """L1 speed of a port; 0 if unknown, which TRex shows as one of CUT_GBPS; a VF may well have the lower one."""
     speed = float(status["attr"].get("speed") or 0)
-    return 0.0 if described.get("is_virtual") and speed == MOST_GBPS else speed * 1e9
+    cut = CUT_GBPS if described.get("driver") == "net_virtio" else CUT_GBPS[1:]
+    return 0.0 if described.get("is_virtual") and speed in cut else speed * 1e9
 
 
 def ethernet_of(status: Mapping[str, Any]) -> Mapping[str, Any]:
