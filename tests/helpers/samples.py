@@ -117,7 +117,11 @@ SAMPLES: Mapping[str, Sequence[str]] = {
     "host.linux.parse_nic_counters": (_ETHTOOL_S,),
     "host.linux.queue_counts": (_ETHTOOL_S,),
     "dut.linux.parse.queue_of": ("enp3s0f0-TxRx-1",),
-    "host.linux.parse_perf": ("1234567,,cycles,1000,100.00,,\n", "12,,cycles:u,1000,100.00,,\n"),
+    "host.linux.parse_perf": (
+        "1234567,,cycles,1000,100.00,,\n",
+        "12,,cycles:u,1000,100.00,,\n",
+        "6766433,,cpu_core/cycles/,16067551558,100.00,,\n<not counted>,,cpu_atom/cycles/,0,100.00,,\n",
+    ),
     "host.linux.parse_snmp6": ("Ip6InReceives                   \t900\nIp6InNoRoutes \t7\nIcmp6InMsgs \t3\n",),
     "dut.linux.wan.parse_qdiscs": (QDISCS_OF_A_WAN, QDISCS_WITH_LOSS, _QDISC),
     "dut.linux.parse.count_iptables_rules": ("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n",),

@@ -51,10 +51,14 @@ def slow_perf(said: Said | None) -> tuple[SlowPerf, LinuxDut]:
 
 
 COUNTED = Said(stderr="Some notice\n4400000000,,cycles:u,2000000000,100.00,,\n")
+OF_TWO_KINDS = Said(
+    stderr="4000000000,,cpu_core/cycles/,2,100.00,0.0,GHz\n400000000,,cpu_atom/cycles/,2,54.00,0.0,GHz\n"
+)
 
 
-def test_cycles_are_told_by_the_look_after_the_one_that_began_them() -> None:
-    transport, box = slow_perf(COUNTED)
+@pytest.mark.parametrize("said", [COUNTED, OF_TWO_KINDS])
+def test_cycles_are_told_by_the_look_after_the_one_that_began_them(said: Said) -> None:
+    transport, box = slow_perf(said)
     assert box.observe(clear=True).perf_hz is None
     transport.begins()
     assert box.observe().perf_hz is None, "perf has not ended, and no look waits for it"

@@ -19,6 +19,7 @@ USER_HZ = 100
 
 _SOFTNET = ("processed", "dropped", "time_squeeze")
 _COUNT = re.compile(r"\s*(\S.*?):\s*([0-9]{1,20})\s*")
+_CYCLES = re.compile(r"([^,]{1,40}),[^,]{0,20},(?:\w{1,40}/)?cycles[/:]?[^,]{0,8}(?:,|$)")
 _QUEUE_STYLES = (
     r"rx_queue_([0-9]{1,5})_packets",  # ixgbe, igb, ice, virtio_net
     r"rx_queue_([0-9]{1,5})_xdp_packets",  # veth, which has them whether XDP is used or not
@@ -263,12 +264,13 @@ def queue_counts(counters: Mapping[str, int]) -> dict[int, int]:
 
 
 def parse_perf(text: str) -> float | None:
-    """Parse ``perf stat -x, -e cycles``: cycles counted; None where perf says that it cannot count them."""
-    for line in text.splitlines():
-        fields = line.split(",")
-        if len(fields) >= 3 and fields[2].split(":")[0] == "cycles":
-            counted = counts(fields[:1])
-            return float(counted[0]) if counted else None
+    """Parse ``perf stat -x, -e cycles``: cycles counted; None where perf says that it cannot count them.
+
+    Processors with two kinds of cores have a line for each, as ``cpu_core/cycles/``.
+    """
+    counted = [counts([match[1]]) for match in map(_CYCLES.match, text.splitlines()) if match]
+    if counted:
+        return float(sum(map(sum, filter(None, counted)))) if any(counted) else None
     raise DutError(f"perf stat printed no cycles ({' '.join(text.split())[:60]!r})")
 
 
