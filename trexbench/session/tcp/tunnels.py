@@ -208,7 +208,9 @@ def prove_tunnel(client: Transport, tunnel: OpenTunnel) -> None:
             raise DutError(f"{what}: ping -M do failed: {done.complaint}", "install iputils-ping there")
         if (" bytes from " in done.stdout) != passes:
             otherwise = "do not pass" if passes else "pass, which its MTU forbids"
-            raise DutError(f"{what}: packets of {size} bytes {otherwise}", "see the MTU of the line between its ends")
+            smaller = f", or name a smaller one: mtu={size - 8}" if passes else ""
+            remedy = f"see the MTU of the line between its ends{smaller}"
+            raise DutError(f"{what}: packets of {size} bytes {otherwise}", remedy)
 
 
 @dataclass(frozen=True)
