@@ -111,7 +111,7 @@ def _select(
     require_choice(only, chosen, of_duts)
     kept = []
     for night in nights:
-        cells = tuple(one for one in night.cells if (not duts or one.cell.dut in duts) and is_chosen(one.cell, only))
+        cells = tuple(cell for cell in night.cells if (not duts or cell.dut in duts) and is_chosen(cell.cell, only))
         kept.append(replace(night, cells=cells, error=night.error if cells or not night.cells else None))
     return chosen, kept
 

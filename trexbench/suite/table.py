@@ -58,7 +58,7 @@ def _lines(night: Night, suite: Suite, results: Path, warn: Callable[[str], None
                 bits = run.flows[0].bits_per_cpu_second if run.flows else None
         except StoreError as error:
             warn(str(error))
-        of_others = published.get(cell.cell.known_by)
+        of_others = published.get(cell.known_by)
         mbps, their_cpu = (None, {}) if of_others is None else (of_others.mbps, of_others.cpu)
         lines.append(PublishedCell(cell, mbps, row, scale, their_cpu, cpu, bits))
     return lines

@@ -58,6 +58,18 @@ class CellRecord:
         return str(self.cell)
 
     @property
+    def dut(self) -> str:
+        return self.cell.dut
+
+    @property
+    def mode(self) -> str:
+        return str(self.cell.mode)
+
+    @property
+    def known_by(self) -> str:
+        return self.cell.known_by
+
+    @property
     def path(self) -> str | None:
         """The document of the last attempt, which counts."""
         return self.attempts[-1].path if self.attempts else None
@@ -116,7 +128,7 @@ class Night:
             is_begun = cell.state is CellState.RUNNING and cell.attempts
             begun_s = seconds_of(cell.attempts[-1].started) if is_begun else None
             rest_s = max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
-            left_s[cell.cell.dut] = left_s.get(cell.cell.dut, 0.0) + rest_s
+            left_s[cell.dut] = left_s.get(cell.dut, 0.0) + rest_s
         testers = max(1, sum(cell.state is CellState.RUNNING for cell in self.cells))
         return max(sum(left_s.values()) / testers, *left_s.values(), 0.0)
 

@@ -84,7 +84,7 @@ def published_sheets(
 
     marked: makes an item of a cell's name and its mark.
     """
-    names = [marked(one.cell.cell.known_by, "" if one.row is None else one.row.cell.mark) for one in lines]
+    names = [marked(one.cell.known_by, "" if one.row is None else one.row.cell.mark) for one in lines]
     pairs = [*zip(names, lines, strict=True)]
     rates = make_sheet(_HEADS, (_row(*pair) for pair in pairs), "published", "Beside published figures, in Mbit/s")
     if not any(one.published_cpu or "client_tunnel" in one.cpu for one in lines):
@@ -123,8 +123,8 @@ def _ratio_lines(lines: Sequence[PublishedCell]) -> list[str]:
     words = f"{near} of {format_count(len(ratios), 'published figure')} within {100 * NEAR:g} %"
     together = [f"{words}, median ratio {median(ratios):.3f}"] if ratios else []
     return together + [
-        f"{one.cell.cell.known_by}: line and buffers were scaled to {one.scale:.3g}, so its ratio is to "
-        f"{one.scale:.3g} of the published figure"
+        f"{one.cell.known_by}: line and buffers were scaled to {one.scale:.3g}, so its ratio is to {one.scale:.3g} of "
+        f"the published figure"
         for one in lines
         if one.scale != 1.0
     ]
