@@ -67,8 +67,10 @@ def test_ramp_measures_a_router_that_forwards(tmp_path: Path, ephemeral: Path) -
     first, last = (found["samples"][at]["senders"]["0"] for at in (0, -1))
     assert 0 <= first["waited_ns"] <= last["waited_ns"] and 0 <= first["preempted"] <= last["preempted"]
     latencies = found["latency"]
+    shares = sorted({one["share"] for one in latencies})
+    assert shares in ([0.1, 0.5, 0.9], [0.5, 0.9]), "a tenth of what a busy machine carries may be too little"
     assert [(one["share"], one["direction"]) for one in latencies] == [
-        (share, direction) for share in (0.1, 0.5, 0.9) for direction in ("0->1", "1->0")
+        (share, direction) for share in shares for direction in ("0->1", "1->0")
     ]
     assert all(one["received"] and one["min_s"] <= one["mean_s"] <= one["max_s"] for one in latencies)
     assert all(one["min_s"] >= 0 and one["mean_s"] > 1e-6 for one in latencies)  # counted in whole microseconds

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trexbench.core.errors import ConfigError, StoreError
 from trexbench.core.history.cell import TCP_KIND, Cell
-from trexbench.core.history.known import Known, known_to_dict, parse_date
+from trexbench.core.history.known import Known, is_date, known_to_dict, parse_date
 from trexbench.core.history.night import Attempt, CellRecord, CellState, Night, night_from_dict, night_to_dict
 from trexbench.core.tcp.plan import TcpMode, Way
 from trexbench.results.nights import (
@@ -262,5 +262,6 @@ def test_where_nothing_can_be_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["2026-02-29", "2026-11-31", "2026-13-01", "2026-00-10", "2026-1-1", "today"])
 def test_a_day_that_no_calendar_has_is_refused(text: str) -> None:
     assert parse_date(" 2028-02-29 ") == "2028-02-29"
+    assert not is_date(text), "a stored one is no night whose neighbours can be computed"
     with pytest.raises(ConfigError, match="is not a date: write it as 2026-11-21"):
         parse_date(text)

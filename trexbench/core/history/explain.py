@@ -87,7 +87,7 @@ def find_parts(was: Mapping[str, float], now: Mapping[str, float], whole: float)
 
 def day_words(night: str, now: str) -> str:
     """Format a night: ``12 November``, with the year unless it is that of ``now``; other text as it is."""
-    if not is_date(night) or not 1 <= int(night[5:7]) <= 12:
+    if not is_date(night):
         return night
     year = "" if now.startswith(night[:4]) else f" {night[:4]}"
     return f"{int(night[8:])} {month_name[int(night[5:7])]}{year}"

@@ -73,11 +73,9 @@ def known_from_dict(values: Mapping[str, Any]) -> list[Known]:
 
 def parse_date(text: str) -> str:
     """Parse a calendar date in the form of documents, ``2026-11-21``; ConfigError for anything else."""
-    date = text.strip()
-    year, month, day = map(int, date.split("-")) if is_date(date) else (0, 0, 0)
-    if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
+    if not is_date(text.strip()):
         raise ConfigError(f"{text!r} is not a date", "write it as 2026-11-21")
-    return date
+    return text.strip()
 
 
 def day_number(date: str) -> int:
@@ -86,4 +84,8 @@ def day_number(date: str) -> int:
 
 
 def is_date(text: object) -> bool:
-    return isinstance(text, str) and _DATE.fullmatch(text) is not None
+    """Test whether this is a day of the calendar in the form of documents."""
+    if not isinstance(text, str) or not _DATE.fullmatch(text):
+        return False
+    year, month, day = map(int, text.split("-"))
+    return year > 0 and 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
