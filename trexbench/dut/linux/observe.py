@@ -77,6 +77,7 @@ _EXTRA = {
     "ixgbe": r"rx_no_dma_resources",
     "igb": r"rx_queue_([0-9]{1,5})_drops",
     "i40e": r"port\.rx_(?:dropped|discards)",
+    "mlx5_core": r"rx_discards_phy",
     "mtk_soc_eth": r"rx_overflow",
     "vmxnet3": r"Rx Queue# ([0-9]{1,5}): pkts rx OOB",
     "mvneta": r"rx_(?:discard|overrun)",
@@ -88,7 +89,7 @@ of its queues; its port's own (RDPC, ``port.rx_discards`` since 2023) come on to
 _HARMLESS = {"ice": "rx_csum_bad.nic", "mtk_soc_eth": "rx_checksum_errors"}
 """By driver: part of rx_errors that was forwarded all the same, frames with a wrong checksum."""
 _PORT_DROPS = {"mlx5_core": "rx_discards_phy"}
-"""By driver: frames for which its port had no buffer, which rx_dropped includes only in kernels of late."""
+"""By driver: the counter of _EXTRA that rx_dropped includes in kernels of late."""
 _IP = (
     *("Ip.InHdrErrors", "Ip.InAddrErrors", "Ip.InDiscards", "Ip.OutDiscards", "Ip.FragFails"),
     *("IpExt.InNoRoutes", "IpExt.InTruncatedPkts", "TcpExt.IPReversePathFilter"),
@@ -244,7 +245,8 @@ def _corrected(link: Mapping[str, int], nic: Mapping[str, int], driver: str) -> 
     errors = link.get("rx.errors", 0) - nic.get(_HARMLESS.get(driver, ""), 0)
     if driver == "bcmgenet" and errors == link.get("rx.missed_errors"):  # until 2025 it gave the one number for both
         errors = 0
-    dropped = max(link.get("rx.dropped", 0), nic.get(_PORT_DROPS.get(driver, ""), 0))
+    dropped, of_port = link.get("rx.dropped", 0), nic.get(_PORT_DROPS.get(driver, ""), 0)
+    dropped -= of_port if of_port <= dropped else 0  # else it is an older kernel's
     totals = {**link, "rx.errors": max(0, errors), "rx.dropped": dropped}
     return {name: totals[name] for name in link}
 
