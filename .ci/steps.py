@@ -138,7 +138,7 @@ def install_python(version: str, packages: str) -> str:
 
 
 def required(extra: str = "test") -> str:
-    """What trexbench with this extra requires, without itself: two installations of a checkout spoil each other."""
+    """The requirements of this extra, without trexbench: two installations of a checkout spoil each other."""
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     named = config["options"]["install_requires"] + config["options.extras_require"][extra]

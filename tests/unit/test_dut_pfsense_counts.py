@@ -74,8 +74,14 @@ def test_what_iflibs_ring_refused_is_lost_once(tmp_path: Path, release: int) -> 
 
 def test_what_a_firewall_that_is_kept_dropped_is_lost(tmp_path: Path) -> None:
     kept = replace(PFSENSE, pfsense=replace(PFSENSE.pfsense, firewall="keep"))
-    drops = Bench(tmp_path, PfsenseBox(), kept).dut.observe().drops
+    bench = Bench(tmp_path, PfsenseBox(), kept)
+    drops = bench.dut.observe().drops
     assert [one for one in drops if one.name.startswith("pf ")] == [DropCount("pf memory", 7)]
+    for complaint, missing in (("No such file or directory", []), ("Permission denied", ["pf"])):
+        bench.transport.fail = {"pfctl -s info": Said("", f"pfctl: /dev/pf: {complaint}\n", 1)}
+        seen = bench.dut.observe()
+        assert [one.what for one in seen.missing if one.what == "pf"] == missing
+        assert not any(one.name.startswith("pf ") for one in seen.drops)
 
 
 def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:
