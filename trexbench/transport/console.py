@@ -40,7 +40,8 @@ _READY, _TYPED = b"tbx-ready", "[ $tbx ]&&"
 _PREPARE = b"stty -opost;export LC_ALL=C TERM=dumb PATH=$PATH:/usr/sbin:/sbin;dmesg -n 1 2>/dev/null\n"
 """Turns off colours and the kernel's messages, finds all programs, and keeps line ends as they are, even where the loop
 of a former user ended late and set the line to what a person wants."""
-_STOP, _END_LOOP = b"\x03\n", b"exit\n"
+_STOP, _END_LOOP = b"\x03\n", b"[ $tbx ]&&exit\n"
+"""The second ends only a loop: a prompt that reads it, as the next user's Ctrl-C came first, stays."""
 _ERRORS = "/tmp/.tbx"
 _NOT_SHOWN = re.compile(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|[c78=>])|\r|\x1e[0-9a-f]+[<>]?")
 """Sequences that move the cursor or set colours, and marks."""
