@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -188,6 +189,19 @@ def test_a_server_that_was_restarted_is_not_somebody_elses(bench: Bench) -> None
         with pytest.raises(GeneratorLost, match="was restarted"):
             generator.read()
         bench.server._ctx.api_handler = generator._channel.api_h
+
+
+def test_a_server_that_is_silent_at_first_is_waited_for() -> None:
+    bench = Bench()
+    bench.timeout_s = 1.0
+    late = threading.Timer(1.6, bench.server.start)  # its sockets listen from its construction
+    late.start()
+    try:
+        with bench.connect() as generator:
+            assert generator.read().ports.keys() == {0, 1}
+    finally:
+        late.join()
+        bench.server.stop()
 
 
 @pytest.mark.parametrize("hangs", [False, True])

@@ -22,6 +22,8 @@ from .ports import IDLE, TrexGenerator, ethernet_of, nominal_bps, obstacles, sta
 from .rpc import Channel, Refusal
 
 RPC_PORT, EVENT_PORT = 4501, 4500
+_CONNECT_TRIES = 4
+"""Time-outs to wait for an answer while no traffic runs: a server beside busy processes was silent for 3 s."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _session(client: Client, endpoint: ServerAddress) -> Iterator[Any]:
             # collector, that waits for ever: the context knows its sockets by weak references, which are gone by then.
             rpc = type(stl.conn.rpc)
             rpc.__del__ = rpc.disconnect
-            stl.conn.rpc.retry_base = endpoint.tries - 1
+            stl.conn.rpc.retry_base = max(endpoint.tries, _CONNECT_TRIES) - 1
             with redirect_stdout(io.StringIO()):  # the client prints what it cannot decode
                 stl.connect()
             stl.conn.rpc.retry_base = endpoint.tries - 1  # once connected, the client would wait four times
