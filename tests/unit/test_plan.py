@@ -139,7 +139,7 @@ def test_a_plan_of_every_kind_is_read_back(kind: str) -> None:
     "plan", [make_plan(), make_plan(latency_s=5.0), make_plan(kind="saturate"), make_plan(sample_s=0.1, ramp_s=10.0)]
 )
 def test_the_time_left_falls_to_nothing(plan: Any) -> None:
-    samples = simulate(plan, World(7e5)).samples
+    samples = simulate(plan, World(6.9e5)).samples
     begun = {at: phase_begun(samples[: at + 1]) for at in range(1, len(samples))}
     left = [plan.time_left(samples[at].phase, samples[at].trial, samples[at].t_s - t_s) for at, t_s in begun.items()]
     assert left[0] == pytest.approx(plan.duration_s - plan.sample_s)

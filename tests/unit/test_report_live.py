@@ -74,7 +74,7 @@ def test_rates_are_of_the_last_second_and_never_across_a_phase() -> None:
 
 
 def test_a_drain_has_no_loss() -> None:
-    follower, samples = Follower(PLAN), [*simulate(PLAN, World(capacity_pps=660e3)).samples[:40]]
+    follower, samples = Follower(PLAN), [*simulate(PLAN, World(capacity_pps=670e3)).samples[:40]]
     follower.follow(samples[:-1])
     follower.follow(samples)
     assert all(window.loss for window in follower.progress(samples).windows)
@@ -83,14 +83,14 @@ def test_a_drain_has_no_loss() -> None:
 
 
 def test_a_line_says_what_is_asked_sent_received_and_lost() -> None:
-    samples, follower = simulate(PLAN, World(capacity_pps=660e3)).samples[:40], Follower(PLAN)
+    samples, follower = simulate(PLAN, World(capacity_pps=670e3)).samples[:40], Follower(PLAN)
     for count in range(2, len(samples) + 1):
         follower.follow(samples[:count])
     line = format_progress(PLAN, follower.progress(samples))
     assert line == (
         "39 s  ramp  asked 818.0 kpps per direction (55.0 % of line rate)  "
-        "0->1 sent 818.0 kpps received 660.0 kpps loss 19.3 %  "
-        "1->0 sent 818.0 kpps received 660.0 kpps loss 19.3 %  44 s left"
+        "0->1 sent 818.0 kpps received 670.0 kpps loss 18.1 %  "
+        "1->0 sent 818.0 kpps received 670.0 kpps loss 18.1 %  44 s left"
     )
 
 
@@ -98,10 +98,10 @@ def test_a_pipe_gets_a_line_now_and_then_and_one_per_phase(monkeypatch: pytest.M
     monkeypatch.setenv("TERM", "dumb")
     assert type(open_live(make_result(), Terminal())) is Live, "a dumb terminal as well"
     stream = io.StringIO()
-    result = make_result(PLAN, World(capacity_pps=660e3))
+    result = make_result(PLAN, World(capacity_pps=670e3))
     assert type(open_live(result, stream)) is Live
     with open_live(result, stream) as live:
-        simulate(PLAN, World(capacity_pps=660e3), live)
+        simulate(PLAN, World(capacity_pps=670e3), live)
     lines = stream.getvalue().splitlines()
     assert "\x1b" not in stream.getvalue() and "\r" not in stream.getvalue()
     assert len(lines) <= PLAN.duration_s / LINE_S + 7
@@ -159,9 +159,9 @@ def test_a_narrow_terminal_shows_the_loss(columns: int, monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", str(columns))
     screen = Terminal()
     with open_live(make_result(PLAN), screen) as live:
-        simulate(PLAN, World(capacity_pps=660e3), live)
+        simulate(PLAN, World(capacity_pps=670e3), live)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
-    assert "! 19.3 %" in shown and "39 s, 44 s left" in shown
+    assert "! 18.1 %" in shown and "39 s, 44 s left" in shown
 
 
 class Drawn(Live):
@@ -173,7 +173,7 @@ def test_a_search_is_drawn_at_the_ends_of_its_looks() -> None:
     """A rate is changed a little late: what is sent until it has settled is less than what is asked."""
     plan = make_plan(kind="search")
     with Drawn(make_result(plan), io.StringIO()) as live:
-        samples = simulate(plan, World(capacity_pps=660e3), live).samples
+        samples = simulate(plan, World(capacity_pps=670e3), live).samples
     looks = [progress for progress in live.seen if progress.phase is Phase.SEARCH]
     assert len(looks) == len({sample.trial for sample in samples if sample.phase is Phase.SEARCH}) > 5
     for progress in looks:

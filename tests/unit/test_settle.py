@@ -198,10 +198,10 @@ class Deaf(SimulatedGenerator):
 
 
 def test_what_the_receiver_lost_in_a_trial_lowers_no_rate_without_loss() -> None:
-    (one,) = judged(World(7e5), Deaf, hold_s=0.0, loss_threshold=0.0).directions
+    (one,) = judged(World(6.9e5), Deaf, hold_s=0.0, loss_threshold=0.0).directions
     assert [trial.passed for trial in one.trials] == [False, True]
-    (sound,) = judged(World(7e5), hold_s=0.0, loss_threshold=0.0).directions
-    assert one.limit is Limit.DUT and one.maximum_pps > one.confirmed_pps and holds(one, 7e5)
+    (sound,) = judged(World(6.9e5), hold_s=0.0, loss_threshold=0.0).directions
+    assert one.limit is Limit.DUT and one.maximum_pps > one.confirmed_pps and holds(one, 6.9e5)
     assert one.confirmed_pps < sound.maximum_pps == sound.confirmed_pps <= one.maximum_pps
 
 

@@ -40,7 +40,7 @@ class Box:
         return Observation(power_w=float(len(self.looks)))
 
 
-def watched(plan: Plan, mode: str, box: Box | None = None, around: bool = False, pps: float = 0.66e6) -> Watcher:
+def watched(plan: Plan, mode: str, box: Box | None = None, around: bool = False, pps: float = 0.67e6) -> Watcher:
     """A run, and who looked on."""
     clock = HeldClock()
     watcher = Watcher(box or Box(), plan, clock, mode, background=False, around=around)
@@ -85,7 +85,7 @@ def test_trials_of_a_dut_that_a_look_slows_down_are_looked_at_from_the_silence_a
 def test_a_look_that_takes_time_shortens_no_trial(confirm_s: float) -> None:
     plan, clock = make_plan(hold_s=10.0, confirm_s=confirm_s), HeldClock()
     watcher = Watcher(Box(clock=clock, takes_s=0.8), plan, clock, "hold", background=False, around=True)
-    outcome = run(plan, SimulatedGenerator(plan, World(0.66e6), clock), clock, [watcher])
+    outcome = run(plan, SimulatedGenerator(plan, World(0.67e6), clock), clock, [watcher])
     (trial,) = by_trial(outcome.samples, Phase.CONFIRM).values()
     before, last = outcome.samples[trial[0] - 1], outcome.samples[trial[-1]]
     sent = last.reading.ports[0].opackets - before.reading.ports[0].opackets
@@ -102,7 +102,7 @@ def test_that_there_was_no_trial_to_look_at_is_told() -> None:
 def test_the_last_look_is_late_enough_for_counters_that_are_fetched_twice_a_second(kind: str) -> None:
     """sys/net/iflib.c, iflib_timer_default: so old are those of an ix that its registers keep."""
     plan = make_plan(kind=kind)
-    taken = simulate(plan, World(capacity_pps=0.66e6)).samples
+    taken = simulate(plan, World(capacity_pps=0.67e6)).samples
     loaded = max(sample.t_s for sample in taken if any(sample.asked_pps.values()))
     assert taken[-1].t_s - loaded >= 1.0 - 1e-6
 

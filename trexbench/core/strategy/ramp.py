@@ -23,8 +23,9 @@ from .base import LoadStep, Rates, Stage, Strategy, phase_begun, phase_first
 COARSE_STEP = 0.02
 """A step of more than this share of the knee leaves open where the knee lies."""
 LOWER_AT_NO_LOSS = 0.01
-"""Share by which a second trial is lower with --loss 0, whose throughput is the rate confirmed. Without it, eight of
-eight ramps of a twin with noise of 0.3 % (netgate-vpp) state 3 % too little, with it two of four do."""
+"""Share by which a trial is below the interval's lower end with --loss 0, whose throughput is the rate confirmed.
+Without it, eight of eight ramps of a twin with noise of 0.3 % (netgate-vpp) state 3 % too little, with it two of four
+do."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Ramp(Strategy):
         if last.phase is Phase.LATENCY_DRAIN:
             return self._next_load(history, last.trial + 1)
         again = self._resume(history) or self._recheck(history, last.trial + 1) if last.phase is Phase.DRAIN else None
-        return again or next_trial(self, history, self._trials_lower) or self._next_load(history, 1)
+        return again or next_trial(self, history, self._tries) or self._next_load(history, 1)
 
     def conclude(self, history: RunWindows, direction: Direction) -> Verdict:
         """Find the knee; without one, the rate carried without loss, and what limited it."""
@@ -130,9 +131,11 @@ class Ramp(Strategy):
         results = analyse(self, [s for s in history if s.phase not in LATENCY_PHASES]).directions
         return min((r.confirm_pps if r.confirmed_pps is None else r.confirmed_pps for r in results), default=0.0)
 
-    @property
-    def _trials_lower(self) -> tuple[float, ...]:
-        return (*TRIALS_LOWER, FAR_LOWER) if self.loss_threshold else (LOWER_AT_NO_LOSS, *TRIALS_LOWER)
+    def _tries(self, verdict: Verdict) -> tuple[float, ...]:
+        """The rates of a direction's trials: the estimate, which a steady router carries in half of the runs."""
+        lower = (*TRIALS_LOWER, FAR_LOWER) if self.loss_threshold else (LOWER_AT_NO_LOSS, *TRIALS_LOWER)
+        ends = () if verdict.low_pps is None else (verdict.low_pps,)
+        return verdict.maximum_pps, *ends, *(verdict.confirm_pps * (1 - share) for share in lower)
 
     def _climb(self, history: Sequence[Sample]) -> LoadStep | None:
         """The next step of the ramp; None at its end. A ramp resumed after a stall begins at the first bad rate."""

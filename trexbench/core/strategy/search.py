@@ -126,9 +126,13 @@ class Search(Strategy):
         if last.phase is Phase.CONFIRM:
             return self.drain(history)
         # Frames of a lossy look that still wait in queues would make up for some that the trial loses.
-        lower = self.width, 2 * self.width, max(3 * self.width, TRIALS_LOWER[-1])
+        return next_trial(self, history, self._tries, always=True)
+
+    def _tries(self, verdict: Verdict) -> tuple[float, ...]:
+        """The rates of a direction's trials: the lower end of its interval, and below."""
+        lower = 0.0, self.width, 2 * self.width, max(3 * self.width, TRIALS_LOWER[-1])
         far = (FAR_LOWER,) if self.loss_threshold and lower[-1] < FAR_LOWER else ()
-        return next_trial(self, history, (*lower, *far), always=True)
+        return tuple(verdict.confirm_pps * (1 - share) for share in (*lower, *far))
 
     def _rise(self, history: Sequence[Sample], begun_s: float) -> LoadStep:
         until_s = self._until(begun_s, self.bracket_s, history[-1].t_s)

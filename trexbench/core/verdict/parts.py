@@ -67,7 +67,7 @@ class Verdict:
 
     @property
     def confirm_pps(self) -> float:
-        """The rate for a trial to confirm: the lower end of the interval, which a steady router carries."""
+        """The lower end of the interval, which a steady router carries; without one the maximum."""
         return self.maximum_pps if self.low_pps is None else self.low_pps
 
     @property

@@ -92,8 +92,9 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     if confirmed and not measured.plan.loss_threshold and (failed or not held):
         came = confirmed
     elif failed and failed[0] is trials[0]:
-        # The lowest rate that came through in a failed trial.
-        came = min(trial.received / carried / trial.sent * trial.offered_pps for trial in failed)
+        # What came through where most was lost: of other rates hardly more was offered than the DUT carries.
+        worst = max(failed, key=lambda trial: trial.loss or 0.0)
+        came = worst.received / carried / worst.sent * worst.offered_pps
     else:
         return verdict
     maximum = max(confirmed, min(verdict.maximum_pps, came))
@@ -102,7 +103,8 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         (t.received / t.sent * t.offered_pps for t in trials if t.passed and t.offered_pps == confirmed), None
     )
     goals = [replace(goal, maximum_pps=maximum, low_pps=low, received_pps=came_low) for goal in verdict.goals[:1]]
-    lowered = replace(verdict, maximum_pps=maximum, low_pps=low, last_good_pps=confirmed or None)
+    good = min(verdict.last_good_pps or 0.0, confirmed) or None
+    lowered = replace(verdict, maximum_pps=maximum, low_pps=low, last_good_pps=good)
     return replace(lowered, goals=(*goals, *verdict.goals[1:]))
 
 

@@ -7,14 +7,13 @@ from itertools import pairwise
 from math import inf
 
 from ..load.plan import Plan
-from ..load.sample import CONFIRM_PHASES, Phase
+from ..load.sample import Phase
 from ..load.windows import MEASURED_PHASES, RunWindows, Window, measured_windows
 from ..units import format_pps, format_share
 from .blame import BLAME_SHARE, misses
 from .evidence import Evidence, find_evidence
 from .knee import find_sustained
 from .parts import DirectionResult, Limit, RunWarning, Stall
-from .settle import find_held
 
 SEEN_PHASES = (Phase.WARMUP, Phase.RAMP, Phase.HOLD)
 TAKEN_SHARE = 0.05
@@ -61,7 +60,6 @@ def _direction_warnings(measured: RunWindows, result: DirectionResult, stalls: S
     yield from _sender_warnings(measured.judged(result.direction))
     if evidence.path.lost >= 0:
         yield from _foreign_warnings(measured, result)
-    yield from _trial_warnings(measured, result)
     yield from _core_warnings(measured, result)
 
 
@@ -158,19 +156,3 @@ def _foreign_warnings(measured: RunWindows, result: DirectionResult) -> Iterator
     if more or find_sustained([misses(w.received, w.sent) for w in windows], plan.windows) is not None:
         where = f"port {result.direction.rx}"
         yield "foreign-frames", f"more frames came back than were sent: something else sends to {where}"
-
-
-def _trial_warnings(measured: RunWindows, result: DirectionResult) -> Iterator[Words]:
-    if result.limit not in (Limit.DUT, Limit.UNKNOWN) or not result.trials:
-        return
-    held, first = "held again to confirm it,", result.trials[0]
-    if first.passed:
-        asked_pps = find_held(measured.samples, result.direction, CONFIRM_PHASES, first.number).offered_pps
-        if misses(asked_pps, first.offered_pps):
-            sent, asked = format_pps(first.offered_pps), format_pps(asked_pps)
-            yield "confirmed-lower", f"{held} the generator sent {sent} of {asked}"
-    elif result.confirmed_pps is None:
-        lowest = format_pps(min(t.offered_pps for t in result.trials))
-        yield "not-confirmed", f"{held} no rate down to {lowest} passed"
-    else:
-        yield "confirmed-lower", f"{held} only {format_pps(result.confirmed_pps)} stayed within the loss threshold"
