@@ -33,6 +33,8 @@ class Nic:
     tx: int = 0
     missed: int = 0
     refused: int = 0
+    unsent: int = 0
+    oerrs: int = 0
     crc: int = 0
     bad_sums: int = 0
     vlan: str = ""
@@ -143,8 +145,10 @@ class Pfsense:
                 good = nic.rx + nic.missed if name.startswith("ix") else nic.rx
                 errors = nic.crc + (nic.missed if self.release >= 13 or not name.startswith("ix") else 0)
                 errors += nic.bad_sums if self.release == 13 and name.startswith("ix") else 0
-                refused = nic.refused if self.release >= 15 else 0  # sys/net/iflib.c, iflib_if_transmit: OERRORS
-                lines.append(f"{label} 1500 <Link#{index + 1}> {nic.mac} {good} {errors} 0 0 {nic.tx} {refused} 0 0 0")
+                # sys/net/iflib.c of 15.0, iflib_if_transmit: OQDROPS, of which ix and ixl have a number of their own
+                drop = nic.refused if self.release >= 15 and not name.startswith("ix") else nic.unsent
+                counts = f"{good} {errors} 0 0 {nic.tx} {nic.oerrs} 0 0 {drop}"
+                lines.append(f"{label} 1500 <Link#{index + 1}> {nic.mac} {counts}")
                 lines += [
                     f"{name} - {ip_interface(a).network} {a.partition('/')[0]} 3 - - 252 3 - 252 - -"
                     for a in nic.addresses

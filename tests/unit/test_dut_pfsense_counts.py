@@ -61,15 +61,23 @@ def test_counters_are_those_of_the_nics_driver(
 
 
 @pytest.mark.parametrize("release", [14, 15])
-def test_what_iflibs_ring_refused_is_lost_once(tmp_path: Path, release: int) -> None:
-    """if_vmx.c leaves sending to iflib, which counts it as Oerrs in 15, too (sys/net/iflib.c)."""
+@pytest.mark.parametrize(("driver", "unsent", "dropped"), [("vmx", 0, 23), ("ixl", 4, 27)])
+def test_what_iflibs_ring_refused_is_lost_once(
+    tmp_path: Path, release: int, driver: str, unsent: int, dropped: int
+) -> None:
+    """In 15 it is in the Drop of sys/net/iflib.c, too, but for ixl_if_get_counter (sys/dev/ixl/if_ixl.c).
+
+    In none it is in Oerrs, from which nothing is taken: it would go back.
+    """
     first, other = PFSENSE.ports
-    nics, ring = {"vmx0": Nic("90:ec:77:1b:63:58", refused=23)}, {"dev.vmx.0.iflib.txq0.r_drops": "23"}
-    ring["dev.vmx.0.rxq1.hstats.nobuffer"] = "9"
+    name, ring = f"{driver}0", {f"dev.{driver}.0.iflib.txq0.r_drops": "23"}
+    nics = {name: Nic("90:ec:77:1b:63:58", refused=23, unsent=unsent, oerrs=30)}
+    ring |= {"dev.vmx.0.rxq1.hstats.nobuffer": "9"}
     box = PfsenseBox(release=release, nics=nics | {"ix1": Nic("90:ec:77:1b:63:56")}, sysctls=ring)
-    seen = Bench(tmp_path, box, replace(PFSENSE, cables=(replace(first, interface="vmx0"), other))).dut.observe()
+    seen = Bench(tmp_path, box, replace(PFSENSE, cables=(replace(first, interface=name), other))).dut.observe()
     lost = [one for one in seen.drops if one.port == 0 and one.count]
-    assert lost == [DropCount("rx nobuffer", 9, 0, 1), DropCount("Drop", 23, 0)]
+    nobuffer = [DropCount("rx nobuffer", 9, 0, 1)] if driver == "vmx" else []
+    assert lost == [*nobuffer, DropCount("Oerrs", 30, 0), DropCount("Drop", dropped, 0)]
 
 
 def test_what_a_firewall_that_is_kept_dropped_is_lost(tmp_path: Path) -> None:

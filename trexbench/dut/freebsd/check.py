@@ -56,7 +56,7 @@ def doubts(facts: Facts) -> list[str]:
         if settings and settings.get("flow_control") == "0" and driver == "ix" and facts["rx_queues"].get(name) != 1:
             dropped = "frames that one of several queues drops are in no counter"
             reasons.append(f"{name} has flow control off (dev.{driver}.{unit}.fc): {dropped}")
-        if settings and settings.get("simple_tx") == "1":
+        if settings and settings.get("simple_tx") == "1" and driver in ("ix", "ixl"):  # the others' Drop has them
             reasons.append(f"{name} sends without a ring (iflib.simple_tx=1): frames that it refuses are in no counter")
     if facts["firewall"] != "enabled" and facts["net.inet.ip.fw.enable"] == "1":
         reasons.append("ipfw is on (net.inet.ip.fw.enable=1): its rules are part of what is measured")

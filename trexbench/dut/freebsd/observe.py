@@ -181,11 +181,9 @@ def _drops(port: Port, link: Mapping[str, int], leaves: Mapping[str, int]) -> It
         if match := parse.LOST_BY_QUEUE.fullmatch(leaf):
             yield DropCount("rx nobuffer", count, port.tester, int(match[1]))
     rings = [count for leaf, count in leaves.items() if parse.DROPS_OF_RING.fullmatch(leaf)]
-    refused = sum(rings)
     for name in (name for name in counters.columns if name in link):
-        # in 15 iflib counts what its rings refuse as Oerrs, too (sys/net/iflib.c), unless the driver counts its own
-        again = refused if name == "Oerrs" and link[name] >= refused else 0
-        yield DropCount(name, link[name] - again, port.tester)
+        yield DropCount(name, link[name], port.tester)
     if "Drop" in link or rings:
         # What iflib's ring refuses is in Drop in newer releases, only in the ring's counter in older ones (12, 13).
-        yield DropCount("Drop", max(link.get("Drop", 0), refused), port.tester)
+        most = sum if counters.own_drops else max
+        yield DropCount("Drop", most((link.get("Drop", 0), sum(rings))), port.tester)
