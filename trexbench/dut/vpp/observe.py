@@ -15,6 +15,7 @@ A drop is counted at the port that saw the frame last, once:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
@@ -35,9 +36,14 @@ ERRORS, CPU = "show errors", "show cpu"
 CLEAR = "clear runtime"
 _ARRIVED = "statistics/rx_packets"
 _LOST = ("rx-miss", "rx-error", "drops")
-_REFUSED = ("Tx packet drops (dpdk tx failure)", "no free tx slots", "tx frame not ready", "tx ring overrun")
-"""Drivers' words for a full transmit ring. af_packet drops a frame whose slot is not ready, and calls it an overrun
-only where a vector is as long as the ring (plugins/af_packet/device.c)."""
+_OF_NIC = re.compile("rx_phy_discard_packets|rx_discards_phy|rx_q([0-9]{1,4})_no_bufs")
+"""Counters of the NIC that ``rx-miss`` leaves out: mlx5's port, by DPDK's names, and buffers that vmxnet3 lacked."""
+_REFUSED = (
+    *("Tx packet drops (dpdk tx failure)", "no free tx slots", "no free TX slots"),
+    *("tx frame not ready", "tx ring overrun"),
+)
+"""Drivers' words for a full transmit ring, TX being atlantic's (src/drivers, 26.06). af_packet drops a frame whose slot
+is not ready, and calls it an overrun only where a vector is as long as the ring (plugins/af_packet/device.c)."""
 
 
 def read_counters(transport: Transport, config: DutConfig, clear: bool) -> Observation:
@@ -82,6 +88,10 @@ def observed(config: DutConfig, answers: Mapping[str, str]) -> Observation:
         elif interfaces is not None:
             missing.append(Missing(f"counters of {name}", "VPP has no such interface"))
         if hardware is not None and name in hardware:
+            for counter, count in hardware[name].counters.items():
+                if match := _OF_NIC.fullmatch(counter):
+                    label, queue = ("rx_no_bufs", int(match[1])) if match[1] else (counter, None)
+                    drops.append(DropCount(label, count, port.tester, queue))
             counted = list(_queues(port, hardware[name], interface))
             queues += counted
             if not counted:

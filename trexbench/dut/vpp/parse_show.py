@@ -95,6 +95,8 @@ _HARDWARE_QUEUE = re.compile(r"[0-9]{1,5}\s+\S+\s+\([0-9]{1,5}\)\s+[a-z]+")
 _RX_QUEUES = re.compile(r"rx: queues ([0-9]{1,5}) \(max ([0-9]{1,5})\), desc ([0-9]{1,6}) .*")
 _RX_QUEUES_OLD = re.compile(r"rx queues ([0-9]{1,5}), rx desc ([0-9]{1,6}), .*")
 _NATIVE_RX = re.compile(r"RX Queue ([0-9]{1,4}):")
+_OF_QUEUE = {"ucast packets": "packets", "No Bufs": "no_bufs"}
+"""vmxnet3's words for one queue (plugins/vmxnet3/format.c), and DPDK's."""
 _NATIVE_LISTED = re.compile(r"([0-9]{1,4}) : ([0-9]{1,20})")
 _PCI = re.compile(r"pci: .*\baddress ([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.0?([0-9a-f]) .*")
 _ERROR = re.compile(r"([0-9]{1,20})\s+(\S+)\s{2,}(\S.*?)(?:\s{2,}(?:info|error|warn|unknown))?")
@@ -249,8 +251,8 @@ def _counters(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
         elif counter := _COUNTER.fullmatch(line):
             if queue is None:
                 yield re.sub(r"[ -]+", "_", counter[1]), int(counter[2])
-            elif counter[1] == "ucast packets":
-                yield f"rx_q{queue}_packets", int(counter[2])
+            elif counter[1] in _OF_QUEUE:
+                yield f"rx_q{queue}_{_OF_QUEUE[counter[1]]}", int(counter[2])
 
 
 def queue_packets(hardware: Hardware) -> dict[int, int]:
