@@ -92,16 +92,17 @@ def test_what_a_firewall_that_is_kept_dropped_is_lost(tmp_path: Path) -> None:
         assert not any(one.name.startswith("pf ") for one in seen.drops)
 
 
-def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:
-    """sys/x86/cpufreq/hwpstate_intel.c: its sysctls show that it drives the CPUs."""
-    bench = Bench(tmp_path, PfsenseBox(sysctls={"dev.hwpstate_intel.0.epp": "50", "dev.cpu.1.freq": "2100"}))
+@pytest.mark.parametrize("driver", ["hwpstate_intel", "hwpstate_amd"])
+def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path, driver: str) -> None:
+    """sys/x86/cpufreq/hwpstate_intel.c, and hwpstate_amd.c of 2026: epp shows that CPUs choose their clocks."""
+    bench = Bench(tmp_path, PfsenseBox(sysctls={f"dev.{driver}.0.epp": "50", "dev.cpu.1.freq": "2100"}))
     first = bench.dut.observe()
     bench.transport.ran.clear()
     bench.box.sysctls["dev.cpu.1.freq"] = "9"
     again = bench.dut.observe()
     assert not any("freq" in line for line in bench.transport.ran)
     assert [cpu.clock_hz for cpu in again.cpus] == [cpu.clock_hz for cpu in first.cpus] == [2.2e9, 2.1e9, 2.2e9, 2.2e9]
-    assert "stops a CPU for 1 ms" in again.missing[0].reason
+    assert f"{driver}(4) stops a CPU for 1 ms" in again.missing[0].reason
 
 
 def test_an_ix_without_its_main_counter_is_named(bench: Bench) -> None:

@@ -32,9 +32,9 @@ IFLIB = "iflib.override_nrxqs"
 """Exists where the driver is built on iflib."""
 
 FREQUENCY = re.compile(r"dev\.cpu\.[0-9]{1,4}\.freq")
-SHIFTING = "dev.hwpstate_intel."
+SHIFTING = re.compile(r"dev\.(hwpstate_(?:intel|amd))\.[0-9]{1,4}\.epp")
 """Exists where CPUs choose their clocks themselves. Each reading of FREQUENCY then measures one, with the CPU's
-interrupts off for 1 ms (sys/x86/cpufreq/hwpstate_intel.c, cpu_est_clockrate): frames are lost meanwhile."""
+interrupts off for 1 ms (sys/x86/cpufreq, cpu_est_clockrate): frames are lost meanwhile."""
 
 PLATFORM_VARIABLES: Mapping[str, str] = {
     "bios_vendor": "smbios.bios.vendor",

@@ -58,6 +58,7 @@ class FreebsdCounters:
         self._filtered = wanted.config.pfsense.firewall != "off"
         self._names: tuple[str, ...] | None = None
         self._clocks: Mapping[str, str] = {}
+        self._shifting = ""
 
     def read(self) -> Observation:
         """Read all counters; DutError where nothing at all could be read."""
@@ -73,7 +74,7 @@ class FreebsdCounters:
             reason = "dev.cpu.0.freq does not exist: cpufreq(4) has no driver for them"
             missing.append(Missing("clock of the CPUs", reason))
         elif self._clocks:
-            reason = "read only once, without load: hwpstate_intel(4) stops a CPU for 1 ms at each reading"
+            reason = f"read only once, without load: {self._shifting}(4) stops a CPU for 1 ms at each reading"
             missing.append(Missing("clock of the CPUs under load", reason))
         links: Counts = gathering.part("ports", partial(self._netstat, parse.parse_interface_counts, "-ibdnW"), {})
         netisr = gathering.part("netisr", partial(self._netstat, parse.parse_netisr_drops, "-Q"), None)
@@ -128,10 +129,11 @@ class FreebsdCounters:
         if self._names is None:
             devices = filter(None, (parse.device(port.interface) for port in self._ports))
             trees = (f"dev.{driver}.{unit}" for driver, unit in devices)
-            words = ("sysctl", "-Ni", *trees, "dev.cpu", "dev.hwpstate_intel")
+            words = ("sysctl", "-Ni", *trees, "dev.cpu", "dev.hwpstate_intel", "dev.hwpstate_amd")
             listed = self._transport.run(words, TIMEOUT_S).stdout.split()
             names = [name for name in listed if parse.is_counter(name) or parse.FREQUENCY.fullmatch(name)]
-            if any(name.startswith(parse.SHIFTING) for name in listed):
+            self._shifting = next((match[1] for match in map(parse.SHIFTING.fullmatch, listed) if match), "")
+            if self._shifting:
                 # clocks that must not be read under load are read now, and only once
                 clocks = [name for name in names if parse.FREQUENCY.fullmatch(name)]
                 self._clocks = parse.parse_sysctl(self._transport.run(("sysctl", "-ei", *clocks), TIMEOUT_S).stdout)
