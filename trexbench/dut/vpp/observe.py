@@ -36,6 +36,8 @@ ERRORS, CPU = "show errors", "show cpu"
 CLEAR = "clear runtime"
 _ARRIVED = "statistics/rx_packets"
 _LOST = ("rx-miss", "rx-error", "drops")
+_HARMLESS = "rx_l3_l4_xsum_error"
+"""Frames with a wrong checksum, which are forwarded: ixgbe counts them as errors (DPDK's ixgbe_dev_stats_get)."""
 _OF_NIC = re.compile("rx_phy_discard_packets|rx_discards_phy|rx_q([0-9]{1,4})_no_bufs")
 """Counters of the NIC that ``rx-miss`` leaves out: mlx5's port, by DPDK's names, and buffers that vmxnet3 lacked."""
 _REFUSED = (
@@ -79,7 +81,9 @@ def observed(config: DutConfig, answers: Mapping[str, str]) -> Observation:
                 refused[row.reason] += row.count if row.node == f"{name}-tx" and row.reason in _REFUSED else 0
             sent = _count(interface, "tx packets") - refused.total()
             ports.append(PortCount(port.tester, _count(interface, "rx packets"), max(0, sent)))
-            drops += _drops(port, interface, refused.total() if name.startswith("virtio-") else 0)
+            counters = hardware[name].counters if hardware is not None and name in hardware else {}
+            others = {"drops": refused.total() if name.startswith("virtio-") else 0}
+            drops += _drops(port, interface, others | {"rx-error": counters.get(_HARMLESS, 0)})
             drops += (DropCount(reason, count, port.tester) for reason, count in (+refused).items())
             if af_packet:
                 lost = _ring_losses(port, interface, answers.get(linux_file(name, _ARRIVED), ""))
@@ -111,10 +115,10 @@ def _count(interface: show.Interface, name: str) -> int:
     return interface.counters.get(name, 0)  # VPP prints no counter that is zero
 
 
-def _drops(port: Port, interface: show.Interface, twice: int) -> Iterator[DropCount]:
-    """Yield a port's drops. twice: frames among its ``drops`` that another counter has."""
+def _drops(port: Port, interface: show.Interface, others: Mapping[str, int]) -> Iterator[DropCount]:
+    """Yield a port's drops. others: frames in each counter that are not lost, or that another counter has."""
     for name in _LOST:
-        yield DropCount(name, max(0, _count(interface, name) - (twice if name == "drops" else 0)), port.tester)
+        yield DropCount(name, max(0, _count(interface, name) - others.get(name, 0)), port.tester)
 
 
 def _ring_losses(port: Port, interface: show.Interface, arrived: str) -> DropCount | Missing:
