@@ -61,7 +61,7 @@ class Pfsense:
 
     sysctls: values beside those that every box has. microcode: what ``cpucontrol`` prints of it; None: cpuctl(4) is not
     loaded. denied: the user may not ask it. booted: messages of the boot. assigned: interfaces that pfSense manages, by
-    /cf/conf/config.xml. permanent: what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY
+    /conf/config.xml. permanent: what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY
     (usr.sbin/arp/arp_netlink.c), has other words.
     """
 
@@ -194,7 +194,8 @@ class Pfsense:
 
     def _grep(self, words: list[str]) -> Said:
         if words[0] == "-sho":
-            return Said("".join(f"<if>{name}</if>\n" for name in self.assigned), "", not self.assigned)
+            found = self.assigned if words[-1] == "/conf/config.xml" else ()  # OPNsense has no /cf
+            return Said("".join(f"<if>{name}</if>\n" for name in found), "", not found)
         if words[0] == "-sh":
             return Said(self.booted if words[1] in self.booted else "", "", words[1] not in self.booted)
         return Said("/etc/version:21.05-RELEASE\n/etc/platform:pfSense\n")
