@@ -105,6 +105,21 @@ def test_frames_that_an_mlx5_had_no_buffer_for_are_lost_once(bench: Bench, gener
     assert [port.ierrors for port in generator.read().ports.values()] == [1000, 500]
 
 
+def test_a_full_queue_that_is_not_tried_again_is_full(generator: TrexGenerator) -> None:
+    """CCoreEthIF::send_burst of src/main_dpdk.cpp, v2.80 to v3.08, with low_end in trex_cfg.yaml: m_tx_drop."""
+    batch = generator._channel.batch
+
+    def answered(calls: Sequence[Call]) -> Answer:
+        answer = batch(calls)
+        for (method, _), result in zip(calls, answer.results, strict=True):
+            if method == "get_global_stats":
+                result["m_total_queue_drop"] = 7
+        return answer
+
+    generator._channel.batch = answered  # type: ignore[method-assign]
+    assert generator.read().queue_full == 7
+
+
 def test_a_slow_first_answer_shifts_no_interval(bench: Bench, generator: TrexGenerator) -> None:
     rpc, clock, delays_s = generator._channel._rpc, bench.clock, iter([0.02] * 3)
     send = rpc.send_raw_msg

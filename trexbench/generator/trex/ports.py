@@ -115,7 +115,9 @@ class TrexGenerator:
         }
         tagged, streams = self._streams.read(counters[-1] if groups else {}, times[-1])
         senders = {port: sender for port, raw in zip(self.ports, counters, strict=False) if (sender := _sender(raw))}
-        return Reading(ports, _optional_int(total.get("m_total_queue_full")), tagged, streams, senders)
+        # where it does not try again (low_end, --queue-drop) TRex counts frames in the second (CCoreEthIF::send_burst)
+        full, dropped = (_optional_int(total.get(f"m_total_queue_{what}")) for what in ("full", "drop"))
+        return Reading(ports, None if full is None else full + (dropped or 0), tagged, streams, senders)
 
     # for connect and the session
 
