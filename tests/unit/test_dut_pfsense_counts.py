@@ -78,6 +78,7 @@ def test_what_iflibs_ring_refused_is_lost_once(
     lost = [one for one in seen.drops if one.port == 0 and one.count]
     nobuffer = [DropCount("rx nobuffer", 9, 0, 1)] if driver == "vmx" else []
     assert lost == [*nobuffer, DropCount("Oerrs", 30, 0), DropCount("Drop", dropped, 0)]
+    assert not any("was not read" in one.reason for one in seen.missing)
 
 
 def test_what_a_firewall_that_is_kept_dropped_is_lost(tmp_path: Path) -> None:

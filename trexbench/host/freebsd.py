@@ -229,7 +229,11 @@ _IXL = NicCounters(own_drops=True)
 """sys/dev/ixl/ixl_pf_main.c, ixl_update_vsi_stats: Idrop has the frames for which queue or port had no buffer, Ierrs
 broken ones, Oerrs and Drop what the NIC did not send."""
 
-_BY_DRIVER: Mapping[str, NicCounters] = {"ix": _IX, "ixl": _IXL, "em": _E1000, "igb": _E1000, "igc": _E1000}
+_VMX = NicCounters()
+"""sys/dev/vmware/vmxnet3/if_vmx.c, vmxnet3_get_counter: all are iflib's; its host's are read as LOST_BY_QUEUE."""
+
+_BY_DRIVER: Mapping[str, NicCounters]
+_BY_DRIVER = {"ix": _IX, "ixl": _IXL, "vmx": _VMX} | dict.fromkeys(("em", "igb", "igc"), _E1000)
 _ANY = NicCounters(known=False)
 
 
