@@ -188,7 +188,9 @@ class LinuxBox:
         rows = ["            CPU0       CPU1       CPU2       CPU3"]
         for name, nic in self.nics.items():
             for queue in range(nic.queues if nic.up else 0):
-                rows.append(f" {nic.irq + queue}: 0 0 0 0  IR-PCI-MSI 1572864-edge      {name}-TxRx-{queue}")
+                # tg3.c, tg3_request_irq: its first vector is the link's
+                label = f"{name}-rx-{queue + 1}" if nic.driver == "tg3" else f"{name}-TxRx-{queue}"
+                rows.append(f" {nic.irq + queue}: 0 0 0 0  IR-PCI-MSI 1572864-edge      {label}")
         return "\n".join([*rows, *self.interrupts, "LOC:  1  1  1  1   Local timer interrupts"])
 
     def _ethtool(self, words: list[str], _: str) -> Said:

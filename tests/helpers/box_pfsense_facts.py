@@ -33,6 +33,8 @@ class Nic:
     tx: int = 0
     missed: int = 0
     refused: int = 0
+    unsent: int = 0
+    oerrs: int = 0
     crc: int = 0
     bad_sums: int = 0
     vlan: str = ""
@@ -59,7 +61,7 @@ class Pfsense:
 
     sysctls: values beside those that every box has. microcode: what ``cpucontrol`` prints of it; None: cpuctl(4) is not
     loaded. denied: the user may not ask it. booted: messages of the boot. assigned: interfaces that pfSense manages, by
-    /cf/conf/config.xml. permanent: what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY
+    /conf/config.xml. permanent: what arp prints of an entry of ``arp -S``; 14.0, whose arp sends no NTF_STICKY
     (usr.sbin/arp/arp_netlink.c), has other words.
     """
 
@@ -143,8 +145,10 @@ class Pfsense:
                 good = nic.rx + nic.missed if name.startswith("ix") else nic.rx
                 errors = nic.crc + (nic.missed if self.release >= 13 or not name.startswith("ix") else 0)
                 errors += nic.bad_sums if self.release == 13 and name.startswith("ix") else 0
-                refused = nic.refused if self.release >= 15 else 0  # sys/net/iflib.c, iflib_if_transmit: OERRORS
-                lines.append(f"{label} 1500 <Link#{index + 1}> {nic.mac} {good} {errors} 0 0 {nic.tx} {refused} 0 0 0")
+                # sys/net/iflib.c of 15.0, iflib_if_transmit: OQDROPS, of which ix and ixl have a number of their own
+                drop = nic.refused if self.release >= 15 and not name.startswith("ix") else nic.unsent
+                counts = f"{good} {errors} 0 0 {nic.tx} {nic.oerrs} 0 0 {drop}"
+                lines.append(f"{label} 1500 <Link#{index + 1}> {nic.mac} {counts}")
                 lines += [
                     f"{name} - {ip_interface(a).network} {a.partition('/')[0]} 3 - - 252 3 - 252 - -"
                     for a in nic.addresses
@@ -190,7 +194,8 @@ class Pfsense:
 
     def _grep(self, words: list[str]) -> Said:
         if words[0] == "-sho":
-            return Said("".join(f"<if>{name}</if>\n" for name in self.assigned), "", not self.assigned)
+            found = self.assigned if words[-1] == "/conf/config.xml" else ()  # OPNsense has no /cf
+            return Said("".join(f"<if>{name}</if>\n" for name in found), "", not found)
         if words[0] == "-sh":
             return Said(self.booted if words[1] in self.booted else "", "", words[1] not in self.booted)
         return Said("/etc/version:21.05-RELEASE\n/etc/platform:pfSense\n")

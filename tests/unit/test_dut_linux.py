@@ -60,10 +60,13 @@ def test_rings_and_coalescing_are_told_and_the_same_under_load(tmp_path: Path) -
     assert bench.dut.verify().digest == before.digest
 
 
-def test_everything_is_set(tmp_path: Path) -> None:
+@pytest.mark.parametrize("driver", ["ixgbe", "tg3"])
+def test_everything_is_set(tmp_path: Path, driver: str) -> None:
     bench = Bench(tmp_path, LinuxBox(), LINUX_FULL, 3)
-    bench.apply()
     box = bench.box
+    for nic in box.nics.values():
+        nic.driver = driver
+    bench.apply()
     assert not box.irqbalance and {nic.queues for nic in box.nics.values()} == {3}
     affinities = [box.files[f"/proc/irq/{irq}/smp_affinity_list"] for irq in (50, 51, 52, 60, 61, 62)]
     assert affinities == ["1", "2", "1", "1", "2", "1"]

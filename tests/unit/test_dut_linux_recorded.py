@@ -254,6 +254,11 @@ LOST_BY_PORT = {"rx_dropped": 3, "rx_missed_errors": 50, "rx_discards_phy": 700}
         # mvneta.c, mvpp2_main.c: the net device has none of them
         ("mvneta", {}, {"rx_discard": 6, "rx_overrun": 7}, {"rx_discard": 6, "rx_overrun": 7}),
         ("mvpp2", {}, {"rxq_1_queue_full_drops": 9, "rxq_1_desc_enqueue": 8}, {"rxq_1_queue_full_drops": 9}),
+        # xgbe-drv.c: rx_fifo_errors, since 2026 rx_over_errors; stmmac_main.c: rx_over_errors are of old cores alone
+        ("amd-xgbe", {"errors": 2}, {"rx_fifo_overflow_errors": 6}, {"rx_errors": 2, "rx_fifo_overflow_errors": 6}),
+        ("st_gmac", {}, {"mmc_rx_fifo_overflow": 6, "q0_rx_pkt_n": 9}, {"mmc_rx_fifo_overflow": 6}),
+        # r8169_main.c, rtl8169_get_stats64: le16_to_cpu(counters->rx_missed)
+        ("r8169", {"missed_errors": 65000, "dropped": 2}, {"rx_missed": 65000}, {"rx_dropped": 2}),
         # mlx5's en_main.c: if_in_discards is in rx_dropped in kernels of late
         ("mlx5_core", {"dropped": 3, "missed_errors": 50}, PORT_DROPS, LOST_BY_PORT),
         ("mlx5_core", {"dropped": 703, "missed_errors": 50}, PORT_DROPS, LOST_BY_PORT),
@@ -268,6 +273,8 @@ def test_a_lost_frame_is_in_one_counter_whatever_its_drivers_totals_hold(
     nic.stats = {"rx": {"packets": 9, "errors": 0, "dropped": 0, "missed_errors": 0, **received}, "tx": {"packets": 0}}
     seen = LinuxDut(Wanted(load_dut("netgate-linux")), BoxTransport(box)).observe()
     assert {one.name: one.count for one in seen.drops if one.port == 0 and one.count} == {**lost, "tx qdisc drops": 2}
+    told = [one.what for one in seen.missing if "modulo 65536" in one.reason]
+    assert told == ["rx_missed_errors of enp3s0f0"] * (driver == "r8169")
 
 
 def test_interrupts_are_the_interfaces_by_number_or_by_name() -> None:

@@ -201,6 +201,8 @@ def test_stolen_time_is_in_the_total_and_nobodys_work() -> None:
         ("queue_{}_rx_cnt", "ena"),
         ("[{}]: rx_ucast_packets", "bnxt_en"),
         ("Queue[{}] InPackets", "atlantic"),
+        ("q{}_rx_pkt_n", "stmmac"),
+        ("rxq_{}_packets", "amd-xgbe"),
     ],
 )
 def test_queues_by_style(style: str, driver: str) -> None:

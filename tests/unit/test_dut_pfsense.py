@@ -19,6 +19,7 @@ from trexbench.core.dut.rss import QueuePlace
 from trexbench.core.errors import DutError
 from trexbench.dut import Wanted
 from trexbench.dut.apply import apply_and_verify
+from trexbench.dut.freebsd.check import doubts
 from trexbench.dut.freebsd.driver import PfsenseDut
 from trexbench.host.linux import PLATFORM_FILES
 
@@ -160,7 +161,7 @@ def test_what_a_late_link_event_undoes_is_seen_once_it_is_over(bench: Bench) -> 
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ({"dev.ix.0.fc": "0"}, "ix0 has flow control off (dev.ix.0.fc)"),
+        ({"dev.ix.0.fc": "0"}, "ix0 sends no PAUSE (dev.ix.0.fc=0)"),
         ({"dev.ix.1.iflib.simple_tx": "1"}, "ix1 sends without a ring (iflib.simple_tx=1)"),
         ({"net.inet.ip.fw.enable": "1"}, "ipfw is on"),
         ({"dev.ix.0.fc": "3", "net.inet.ip.fw.enable": "0"}, None),
@@ -171,8 +172,13 @@ def test_what_no_counter_and_no_setting_shows_is_doubted(
 ) -> None:
     bench = Bench(tmp_path, PfsenseBox(sysctls=told))
     bench.apply()
-    found = bench.dut.verify().doubts
+    attested = bench.dut.verify()
+    found = attested.doubts
     assert len(found) == (words is not None) and all(text.startswith(words or "") for text in found)
+    # an igc's Drop has what it refuses (sys/net/iflib.c of 15.0, iflib_simple_transmit)
+    other = {"igc0": {**attested.facts["interfaces"]["ix1"], "flow_control": "1"}}
+    shown = [text for text in doubts({**attested.facts, "interfaces": other}) if text.startswith("igc0")]
+    assert shown == ["igc0 sends no PAUSE (dev.igc.0.fc=1): frames that one of several queues drops are in no counter"]
 
 
 def test_a_kernel_without_pf_has_its_firewall_off(tmp_path: Path) -> None:

@@ -61,15 +61,24 @@ def test_counters_are_those_of_the_nics_driver(
 
 
 @pytest.mark.parametrize("release", [14, 15])
-def test_what_iflibs_ring_refused_is_lost_once(tmp_path: Path, release: int) -> None:
-    """if_vmx.c leaves sending to iflib, which counts it as Oerrs in 15, too (sys/net/iflib.c)."""
+@pytest.mark.parametrize(("driver", "unsent", "dropped"), [("vmx", 0, 23), ("ixl", 4, 27)])
+def test_what_iflibs_ring_refused_is_lost_once(
+    tmp_path: Path, release: int, driver: str, unsent: int, dropped: int
+) -> None:
+    """In 15 it is in the Drop of sys/net/iflib.c, too, but for ixl_if_get_counter (sys/dev/ixl/if_ixl.c).
+
+    In none it is in Oerrs, from which nothing is taken: it would go back.
+    """
     first, other = PFSENSE.ports
-    nics, ring = {"vmx0": Nic("90:ec:77:1b:63:58", refused=23)}, {"dev.vmx.0.iflib.txq0.r_drops": "23"}
-    ring["dev.vmx.0.rxq1.hstats.nobuffer"] = "9"
+    name, ring = f"{driver}0", {f"dev.{driver}.0.iflib.txq0.r_drops": "23"}
+    nics = {name: Nic("90:ec:77:1b:63:58", refused=23, unsent=unsent, oerrs=30)}
+    ring |= {"dev.vmx.0.rxq1.hstats.nobuffer": "9"}
     box = PfsenseBox(release=release, nics=nics | {"ix1": Nic("90:ec:77:1b:63:56")}, sysctls=ring)
-    seen = Bench(tmp_path, box, replace(PFSENSE, cables=(replace(first, interface="vmx0"), other))).dut.observe()
+    seen = Bench(tmp_path, box, replace(PFSENSE, cables=(replace(first, interface=name), other))).dut.observe()
     lost = [one for one in seen.drops if one.port == 0 and one.count]
-    assert lost == [DropCount("rx nobuffer", 9, 0, 1), DropCount("Drop", 23, 0)]
+    nobuffer = [DropCount("rx nobuffer", 9, 0, 1)] if driver == "vmx" else []
+    assert lost == [*nobuffer, DropCount("Oerrs", 30, 0), DropCount("Drop", dropped, 0)]
+    assert not any("was not read" in one.reason for one in seen.missing)
 
 
 def test_what_a_firewall_that_is_kept_dropped_is_lost(tmp_path: Path) -> None:
@@ -84,16 +93,17 @@ def test_what_a_firewall_that_is_kept_dropped_is_lost(tmp_path: Path) -> None:
         assert not any(one.name.startswith("pf ") for one in seen.drops)
 
 
-def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path) -> None:
-    """sys/x86/cpufreq/hwpstate_intel.c: its sysctls show that it drives the CPUs."""
-    bench = Bench(tmp_path, PfsenseBox(sysctls={"dev.hwpstate_intel.0.epp": "50", "dev.cpu.1.freq": "2100"}))
+@pytest.mark.parametrize("driver", ["hwpstate_intel", "hwpstate_amd"])
+def test_a_clock_whose_reading_stops_its_cpu_is_read_once(tmp_path: Path, driver: str) -> None:
+    """sys/x86/cpufreq/hwpstate_intel.c, and hwpstate_amd.c of 2026: epp shows that CPUs choose their clocks."""
+    bench = Bench(tmp_path, PfsenseBox(sysctls={f"dev.{driver}.0.epp": "50", "dev.cpu.1.freq": "2100"}))
     first = bench.dut.observe()
     bench.transport.ran.clear()
     bench.box.sysctls["dev.cpu.1.freq"] = "9"
     again = bench.dut.observe()
     assert not any("freq" in line for line in bench.transport.ran)
     assert [cpu.clock_hz for cpu in again.cpus] == [cpu.clock_hz for cpu in first.cpus] == [2.2e9, 2.1e9, 2.2e9, 2.2e9]
-    assert "stops a CPU for 1 ms" in again.missing[0].reason
+    assert f"{driver}(4) stops a CPU for 1 ms" in again.missing[0].reason
 
 
 def test_an_ix_without_its_main_counter_is_named(bench: Bench) -> None:

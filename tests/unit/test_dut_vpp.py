@@ -370,6 +370,25 @@ def test_what_hardware_lost_is_counted_once() -> None:
     assert seen.ports == (PortCount(0, 1000, 800), PortCount(1, 900, 980 - 8))
 
 
+def test_what_other_drivers_call_lost() -> None:
+    """DPDK's imissed has what no queue had a buffer for (drivers/net/mlx5, since 20.02), rx-miss has imissed.
+
+    src/drivers/atlantic of 26.06 writes TX where all others write tx.
+    """
+    texts = printed("vpp-dpdk", "errors")
+    for command, was, now in (
+        ("show hardware-interfaces", "rx_missed_errors      ", "rx_phy_discard_packets"),
+        ("show hardware-interfaces", "rx_q0_packets      ", "rx_l3_l4_xsum_error"),
+        ("show errors", " Tx packet drops (dpdk tx failure) ", "         no free TX slots          "),
+        ("show interface", "rx-error                       3", "rx-error                     703"),
+    ):
+        assert was in texts[command]
+        texts[command] = texts[command].replace(was, now, 1)
+    drops = observed(VPP, texts).drops
+    assert {DropCount("rx_phy_discard_packets", 77, 0), DropCount("no free TX slots", 8, 1)} <= set(drops)
+    assert DropCount("rx-error", 3, 0) in drops, "700 of them have a wrong checksum: ixgbe_ethdev.c of DPDK 21 to 25"
+
+
 def test_queues_and_full_rings_of_vpps_own_drivers() -> None:
     """virtio counts what found its ring full as sent, and among the drops; vmxnet3 prints a part for each queue."""
     config, texts = load_dut("lab-vm-vpp"), printed("vpp-26.06/native", "errors")
@@ -386,6 +405,11 @@ def test_queues_and_full_rings_of_vpps_own_drivers() -> None:
     others = {command: text.replace("virtio-0/0", "vmxnet3-0/0") for command, text in texts.items()}
     seen = observed(replace(config, cables=ports), others)
     assert DropCount("drops", 361, 1) in seen.drops and seen.ports[1].tx_packets == 1844
+    # src/plugins/vmxnet3/format.c: frames for which a queue had no buffer, in none of VPP's own counters
+    of_nic = texts["show hardware-interfaces"].replace("No Bufs                             0", "No Bufs  7", 1)
+    ports = tuple(replace(port, interface="vmxnet3-0/0/6/0") for port in config.ports[:1])
+    seen = observed(replace(config, cables=ports), {**texts, "show hardware-interfaces": of_nic})
+    assert [drop for drop in seen.drops if drop.queue is not None and drop.count] == [DropCount("rx_no_bufs", 7, 0, 0)]
 
 
 def test_interfaces_of_vpps_own_drivers(tmp_path: Path) -> None:

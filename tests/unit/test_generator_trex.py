@@ -38,12 +38,13 @@ VAR2 = {"size": "64", "vm": "var2"}
 class ArpSender(FakeEngine):
     """Counts frames of its own for a while, as TRex does with ARP until it takes them out."""
 
-    own_frames = 0
+    own_frames = ierrors = 0
 
     def counters(self, port: int) -> EngineCounters:
         found = super().counters(port)
         own = self.own_frames
-        return replace(found, opackets=found.opackets + own, obytes=found.obytes + 64 * own)
+        own_bytes = found.obytes + 64 * own
+        return replace(found, opackets=found.opackets + own, obytes=own_bytes, ierrors=self.ierrors)
 
 
 class Bench:
@@ -94,6 +95,29 @@ def test_counters_are_those_of_the_server(bench: Bench, generator: TrexGenerator
     assert reading.ports[0].t_s - base.ports[0].t_s == pytest.approx(2)
     assert (reading.ports[0].ierrors, reading.ports[0].oerrors, reading.queue_full) == (0, 0, 0)
     assert all(port.cpu_percent is not None and port.link_up for port in reading.ports.values())
+
+
+def test_frames_that_an_mlx5_had_no_buffer_for_are_lost_once(bench: Bench, generator: TrexGenerator) -> None:
+    """TRex's src/drivers/trex_driver_mlx5.cpp adds rx_out_of_buffer to imissed, which is the same in DPDK's mlx5."""
+    described = generator._described()
+    described[1]["driver"] = "net_mlx5"  # type: ignore[index]
+    bench.engine.ierrors = 1000
+    assert [port.ierrors for port in generator.read().ports.values()] == [1000, 500]
+
+
+def test_a_full_queue_that_is_not_tried_again_is_full(generator: TrexGenerator) -> None:
+    """CCoreEthIF::send_burst of src/main_dpdk.cpp, v2.80 to v3.08, with low_end in trex_cfg.yaml: m_tx_drop."""
+    batch = generator._channel.batch
+
+    def answered(calls: Sequence[Call]) -> Answer:
+        answer = batch(calls)
+        for (method, _), result in zip(calls, answer.results, strict=True):
+            if method == "get_global_stats":
+                result["m_total_queue_drop"] = 7
+        return answer
+
+    generator._channel.batch = answered  # type: ignore[method-assign]
+    assert generator.read().queue_full == 7
 
 
 def test_a_slow_first_answer_shifts_no_interval(bench: Bench, generator: TrexGenerator) -> None:

@@ -180,6 +180,19 @@ def test_hardware_of_dpdk_in_words_of_old_and_new(
     assert show.queue_packets(found) == packets
 
 
+def test_hardware_of_a_driver_in_vpps_own_tree() -> None:
+    """src/vnet/dev/format.c, format_vnet_dev_interface_info, of 24.06 to 26.06."""
+    head, _, rest = text("vpp-dpdk/hardware").partition("  Intel X553 (ixgbe)\n")
+    lines = [
+        "Device:",
+        "  Driver is 'ige', bus is 'pci', description is 'Intel(R) Ethernet Controller (3) I225-V'",
+        "Port 0:",
+    ]
+    shown = head + "".join(f"  {line}\n" for line in lines) + rest.partition("\n\n")[2]
+    found = show.parse_hardware(shown)["TenGigabitEthernet3/0/0"]
+    assert (found.driver, found.queues, show.queue_packets(found)) == ("ige", 3, {0: 700, 2: 300})
+
+
 def test_errors() -> None:
     assert show.parse_errors(text(f"{HALF}/show-errors.400kpps")) == (
         show.NodeError(1388631, "ip4-arp", "ARP requests throttled"),

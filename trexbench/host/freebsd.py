@@ -32,9 +32,9 @@ IFLIB = "iflib.override_nrxqs"
 """Exists where the driver is built on iflib."""
 
 FREQUENCY = re.compile(r"dev\.cpu\.[0-9]{1,4}\.freq")
-SHIFTING = "dev.hwpstate_intel."
+SHIFTING = re.compile(r"dev\.(hwpstate_(?:intel|amd))\.[0-9]{1,4}\.epp")
 """Exists where CPUs choose their clocks themselves. Each reading of FREQUENCY then measures one, with the CPU's
-interrupts off for 1 ms (sys/x86/cpufreq/hwpstate_intel.c, cpu_est_clockrate): frames are lost meanwhile."""
+interrupts off for 1 ms (sys/x86/cpufreq, cpu_est_clockrate): frames are lost meanwhile."""
 
 PLATFORM_VARIABLES: Mapping[str, str] = {
     "bios_vendor": "smbios.bios.vendor",
@@ -201,6 +201,8 @@ class NicCounters:
     """Sysctls below the device."""
     by_queue: bool = False
     """Received and sent frames are the sums over its queues, counted by software; else netstat's Ipkts and Opkts."""
+    own_drops: bool = False
+    """Netstat's Drop is the NIC's alone, without what iflib's rings refused."""
     known: bool = True
     """The driver's source was read."""
 
@@ -216,14 +218,22 @@ _IX = NicCounters(
 )
 """sys/dev/ixgbe/if_ix.c, ixgbe_update_stats_counters, 12 to 15. Idrop is always 0. Ierrs has no missed frames in 12;
 since 13 it has them, in 13 also bad checksums (xec) of frames that are not lost. Ipkts has the missed frames in it, and
-is up to half a second old, as Opkts is. Oerrs and Drop of 15 are iflib's: what its rings refuse, again."""
+is up to half a second old, as Opkts is. Oerrs is no more than iflib's, of frames that no ring refused; Drop is 0."""
 
 _E1000 = NicCounters(columns=("Ierrs",))
 """sys/dev/e1000/if_em.c, sys/dev/igc/if_igc.c, *_if_get_counter: Ierrs has the missed frames (mpc) in it, so
-``mac_stats.missed_packets`` is left out. Oerrs has collisions, which full duplex has none of, and in 15 what iflib's
-rings refuse, again. Ipkts and Opkts are counted by software. No queue counts its packets."""
+``mac_stats.missed_packets`` is left out. Oerrs has collisions, which full duplex has none of. Ipkts and Opkts are
+counted by software. No queue counts its packets."""
 
-_BY_DRIVER: Mapping[str, NicCounters] = {"ix": _IX, "em": _E1000, "igb": _E1000, "igc": _E1000}
+_IXL = NicCounters(own_drops=True)
+"""sys/dev/ixl/ixl_pf_main.c, ixl_update_vsi_stats: Idrop has the frames for which queue or port had no buffer, Ierrs
+broken ones, Oerrs and Drop what the NIC did not send."""
+
+_VMX = NicCounters()
+"""sys/dev/vmware/vmxnet3/if_vmx.c, vmxnet3_get_counter: all are iflib's; its host's are read as LOST_BY_QUEUE."""
+
+_BY_DRIVER: Mapping[str, NicCounters]
+_BY_DRIVER = {"ix": _IX, "ixl": _IXL, "vmx": _VMX} | dict.fromkeys(("em", "igb", "igc"), _E1000)
 _ANY = NicCounters(known=False)
 
 

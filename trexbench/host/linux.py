@@ -29,6 +29,8 @@ _QUEUE_STYLES = (
     r"Rx Queue# ([0-9]{1,5}): ucast pkts rx",  # vmxnet3
     r"\[([0-9]{1,5})\]: rx_ucast_packets",  # bnxt_en
     r"Queue\[([0-9]{1,5})\] InPackets",  # atlantic
+    r"q([0-9]{1,5})_rx_pkt_n",  # stmmac
+    r"rxq_([0-9]{1,5})_packets",  # amd-xgbe
 )
 
 _DMI = ("bios_vendor", "bios_version", "bios_date", "product_name", "board_name", "board_version")

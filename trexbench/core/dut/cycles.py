@@ -135,7 +135,7 @@ def _cost(plan: Plan, samples: Sequence[Sample], before: DutReading, after: DutR
     loaded, around = 1.0, end_s < after.t_s
     if around and span_s > 0:
         loaded, span_s = (end_s - begin_s) / span_s, end_s - begin_s
-    forwarded = received if sent is None or span_s <= 0 else sent / span_s
+    forwarded = received if not sent or span_s <= 0 else sent / span_s  # some drivers count no sent frame
     warnings = [RunWarning("telemetry-missing", f"{gap.what}: {gap.reason}") for gap in last.missing]
     cost = Cost(after.phase or Phase.HOLD, after.trial, before.t_s, after.t_s, offered, received, forwarded, span_s)
     if span_s < MIN_SPAN_S:

@@ -179,7 +179,7 @@ def _new_drops(before: Observation, after: Observation, lost: int) -> tuple[list
         if count and key not in now:
             warnings.append(RunWarning("loss-set-back", f"{_name(*key)} is no longer reported: left out"))
     added = [_name(*key) for key, count in now.items() if count and key not in then]
-    if added and before.missing:
+    if added and not {*before.missing} <= {*after.missing}:  # what is never read hid nothing
         text = f"{', '.join(added)}: not reported before, when not everything could be read: taken as 0 then"
         warnings.append(RunWarning("loss-from-zero", text))
     return rises, warnings

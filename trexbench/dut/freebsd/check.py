@@ -14,6 +14,10 @@ from .changes import Facts, ends, firewall, forwarding, hop, stays, vlans
 _LOADER = "/boot/loader.conf.local"
 _UNASSIGN = "remove {} from its interfaces (Interfaces > Assignments)"
 
+_NO_PAUSE = {"ix": ("0",), "igb": ("0", "1"), "igc": ("0", "1")}
+"""Values of ``fc`` with which a driver lets each of several queues drop (SRRCTL.DROP_EN), and counts none of it:
+ixgbe_set_flowcntl, em_initialize_receive_unit, igc_initialize_receive_unit (sys/dev)."""
+
 
 def probes(config: DutConfig) -> list[tuple[Route, Address]]:
     """List the lowest and the highest host of each route, to ask the kernel about."""
@@ -53,10 +57,11 @@ def doubts(facts: Facts) -> list[str]:
     ]
     for name, settings in facts["interfaces"].items():
         driver, unit = device(name) or ("", "")
-        if settings and settings.get("flow_control") == "0" and driver == "ix" and facts["rx_queues"].get(name) != 1:
+        control = settings.get("flow_control") if settings else None
+        if control in _NO_PAUSE.get(driver, ()) and facts["rx_queues"].get(name) != 1:
             dropped = "frames that one of several queues drops are in no counter"
-            reasons.append(f"{name} has flow control off (dev.{driver}.{unit}.fc): {dropped}")
-        if settings and settings.get("simple_tx") == "1":
+            reasons.append(f"{name} sends no PAUSE (dev.{driver}.{unit}.fc={control}): {dropped}")
+        if settings and settings.get("simple_tx") == "1" and driver in ("ix", "ixl"):  # the others' Drop has them
             reasons.append(f"{name} sends without a ring (iflib.simple_tx=1): frames that it refuses are in no counter")
     if facts["firewall"] != "enabled" and facts["net.inet.ip.fw.enable"] == "1":
         reasons.append("ipfw is on (net.inet.ip.fw.enable=1): its rules are part of what is measured")

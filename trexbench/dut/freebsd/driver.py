@@ -61,8 +61,8 @@ _FIRMWARE = {"mce": "dev.mlx5_core.{1}.hw.fw_version", "bnxt": "dev.bnxt.{1}.ver
 _FIRMWARE_ELSE = "dev.{}.{}.fw_version"
 """ix, ixl, ice, em, igb, igc: sys/dev/ixgbe, ixl, ice, e1000, igc. Of mce it is the PCI device's, whose number is the
 same (sys/dev/mlx5/mlx5_en), of bnxt that of sys/dev/bnxt. Other drivers have none, or another place for it."""
-_CONFIG = "/cf/conf/config.xml"
-"""pfSense's own settings; its interfaces are ``<if>ix0</if>`` there."""
+_CONFIG = "/conf/config.xml"
+"""Settings of pfSense (by a link) and OPNsense; their interfaces are ``<if>ix0</if>`` there."""
 _FILES = {"pfsense": "/etc/version", "platform": "/etc/platform"}
 
 Queues = Mapping[str, Mapping[int, int]]

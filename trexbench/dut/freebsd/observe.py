@@ -58,6 +58,7 @@ class FreebsdCounters:
         self._filtered = wanted.config.pfsense.firewall != "off"
         self._names: tuple[str, ...] | None = None
         self._clocks: Mapping[str, str] = {}
+        self._shifting = ""
 
     def read(self) -> Observation:
         """Read all counters; DutError where nothing at all could be read."""
@@ -73,7 +74,7 @@ class FreebsdCounters:
             reason = "dev.cpu.0.freq does not exist: cpufreq(4) has no driver for them"
             missing.append(Missing("clock of the CPUs", reason))
         elif self._clocks:
-            reason = "read only once, without load: hwpstate_intel(4) stops a CPU for 1 ms at each reading"
+            reason = f"read only once, without load: {self._shifting}(4) stops a CPU for 1 ms at each reading"
             missing.append(Missing("clock of the CPUs under load", reason))
         links: Counts = gathering.part("ports", partial(self._netstat, parse.parse_interface_counts, "-ibdnW"), {})
         netisr = gathering.part("netisr", partial(self._netstat, parse.parse_netisr_drops, "-Q"), None)
@@ -128,10 +129,11 @@ class FreebsdCounters:
         if self._names is None:
             devices = filter(None, (parse.device(port.interface) for port in self._ports))
             trees = (f"dev.{driver}.{unit}" for driver, unit in devices)
-            words = ("sysctl", "-Ni", *trees, "dev.cpu", "dev.hwpstate_intel")
+            words = ("sysctl", "-Ni", *trees, "dev.cpu", "dev.hwpstate_intel", "dev.hwpstate_amd")
             listed = self._transport.run(words, TIMEOUT_S).stdout.split()
             names = [name for name in listed if parse.is_counter(name) or parse.FREQUENCY.fullmatch(name)]
-            if any(name.startswith(parse.SHIFTING) for name in listed):
+            self._shifting = next((match[1] for match in map(parse.SHIFTING.fullmatch, listed) if match), "")
+            if self._shifting:
                 # clocks that must not be read under load are read now, and only once
                 clocks = [name for name in names if parse.FREQUENCY.fullmatch(name)]
                 self._clocks = parse.parse_sysctl(self._transport.run(("sysctl", "-ei", *clocks), TIMEOUT_S).stdout)
@@ -181,11 +183,9 @@ def _drops(port: Port, link: Mapping[str, int], leaves: Mapping[str, int]) -> It
         if match := parse.LOST_BY_QUEUE.fullmatch(leaf):
             yield DropCount("rx nobuffer", count, port.tester, int(match[1]))
     rings = [count for leaf, count in leaves.items() if parse.DROPS_OF_RING.fullmatch(leaf)]
-    refused = sum(rings)
     for name in (name for name in counters.columns if name in link):
-        # in 15 iflib counts what its rings refuse as Oerrs, too (sys/net/iflib.c), unless the driver counts its own
-        again = refused if name == "Oerrs" and link[name] >= refused else 0
-        yield DropCount(name, link[name] - again, port.tester)
+        yield DropCount(name, link[name], port.tester)
     if "Drop" in link or rings:
         # What iflib's ring refuses is in Drop in newer releases, only in the ring's counter in older ones (12, 13).
-        yield DropCount("Drop", max(link.get("Drop", 0), refused), port.tester)
+        most = sum if counters.own_drops else max
+        yield DropCount("Drop", most((link.get("Drop", 0), sum(rings))), port.tester)

@@ -228,16 +228,17 @@ class LinuxDut:
         leaves = ("smp_affinity_list", "effective_affinity_list")
         paths = [f"/proc/irq/{irq}/{leaf}" for irq in irqs for leaf in leaves]
         files = read_files(self._transport, "-sH", "", *paths)
+        queues = {irq: parse.queue_of(interrupts[irq][0]) for irq in irqs if irq in interrupts}
+        first = min((queue for queue in queues.values() if queue is not None), default=0)  # tg3's names begin at 1
         return [
             {
                 "irq": irq,
                 "name": interrupts[irq][0],
-                "queue": parse.queue_of(interrupts[irq][0]),
+                "queue": None if queue is None else queue - first,
                 "cpus": files.get(f"/proc/irq/{irq}/smp_affinity_list"),
                 "effective": files.get(f"/proc/irq/{irq}/effective_affinity_list"),
             }
-            for irq in irqs
-            if irq in interrupts
+            for irq, queue in queues.items()
         ]
 
     def _irqbalance(self) -> dict[str, Any]:

@@ -80,14 +80,18 @@ _EXTRA = {
     "mlx5_core": r"rx_discards_phy",
     "mtk_soc_eth": r"rx_overflow",
     "vmxnet3": r"Rx Queue# ([0-9]{1,5}): pkts rx OOB",
+    "amd-xgbe": r"rx_fifo_overflow_errors",
+    **dict.fromkeys(("st_gmac", "st_xgmac"), r"mmc_rx_fifo_overflow"),
     "mvneta": r"rx_(?:discard|overrun)",
     "mvpp2": r"rx_fifo_or_parser_overrun_drops|rxq_([0-9]{1,5})_(?:queue_full|packets_early|packets_bm)_drops",
 }
 """By driver: frames for which there was no descriptor or buffer, and that are in none of its totals. With several
-queues ixgbe counts them per queue (QPRDC); igb calls them fifo errors, mtk_soc_eth over errors. i40e's totals are those
-of its queues; its port's own (RDPC, ``port.rx_discards`` since 2023) come on top, as in DPDK's imissed."""
+queues ixgbe counts them per queue (QPRDC); no driver's fifo or over errors are read. i40e's totals are those of
+its queues; its port's own (RDPC, ``port.rx_discards`` since 2023) come on top, as in DPDK's imissed."""
 _HARMLESS = {"ice": "rx_csum_bad.nic", "mtk_soc_eth": "rx_checksum_errors"}
 """By driver: part of rx_errors that was forwarded all the same, frames with a wrong checksum."""
+_OF_16_BITS = ("r8169", "rtase")
+"""Drivers of Realtek's whose rx_missed_errors begin anew every 65536 frames, several times in a second of overload."""
 _PORT_DROPS = {"mlx5_core": "rx_discards_phy"}
 """By driver: the counter of _EXTRA that rx_dropped includes in kernels of late."""
 _IP = (
@@ -148,7 +152,7 @@ class LinuxCounters:
                 *(DropCount(name, ip[name]) for name in _IP if name in ip),
                 *table,
             ),
-            missing=tuple(gathering.missing),
+            missing=(*gathering.missing, *self._uncounted()),
             details=tuple(self._details(files)),
         )
         return self._steered(observation, links, ip)
@@ -183,6 +187,12 @@ class LinuxCounters:
             for counter, count in nics[name].items():
                 if extra and (match := re.fullmatch(extra, counter)):
                     yield DropCount(counter, count, port, int(match[1]) if match.lastindex else None)
+
+    def _uncounted(self) -> Iterator[Missing]:
+        for name, driver in self._drivers.items():
+            if driver in _OF_16_BITS:
+                reason = f"{driver} counts them modulo 65536: frames that it had no room for are in no counter"
+                yield Missing(f"rx_missed_errors of {name}", reason)
 
     def _run(self, parser: Callable[[str], T], *argv: str) -> T:
         return parser(run_checked(self._transport, argv))
@@ -248,7 +258,7 @@ def _corrected(link: Mapping[str, int], nic: Mapping[str, int], driver: str) -> 
     dropped, of_port = link.get("rx.dropped", 0), nic.get(_PORT_DROPS.get(driver, ""), 0)
     dropped -= of_port if of_port <= dropped else 0  # else it is an older kernel's
     totals = {**link, "rx.errors": max(0, errors), "rx.dropped": dropped}
-    return {name: totals[name] for name in link}
+    return {name: totals[name] for name in link if name != "rx.missed_errors" or driver not in _OF_16_BITS}
 
 
 def measure_cycles(transport: Transport, cpus: Sequence[int]) -> float | None:

@@ -15,6 +15,7 @@ A drop is counted at the port that saw the frame last, once:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
@@ -35,9 +36,16 @@ ERRORS, CPU = "show errors", "show cpu"
 CLEAR = "clear runtime"
 _ARRIVED = "statistics/rx_packets"
 _LOST = ("rx-miss", "rx-error", "drops")
-_REFUSED = ("Tx packet drops (dpdk tx failure)", "no free tx slots", "tx frame not ready", "tx ring overrun")
-"""Drivers' words for a full transmit ring. af_packet drops a frame whose slot is not ready, and calls it an overrun
-only where a vector is as long as the ring (plugins/af_packet/device.c)."""
+_HARMLESS = "rx_l3_l4_xsum_error"
+"""Frames with a wrong checksum, which are forwarded: ixgbe counts them as errors (DPDK's ixgbe_dev_stats_get)."""
+_OF_NIC = re.compile("rx_phy_discard_packets|rx_discards_phy|rx_q([0-9]{1,4})_no_bufs")
+"""Counters of the NIC that ``rx-miss`` leaves out: mlx5's port, by DPDK's names, and buffers that vmxnet3 lacked."""
+_REFUSED = (
+    *("Tx packet drops (dpdk tx failure)", "no free tx slots", "no free TX slots"),
+    *("tx frame not ready", "tx ring overrun"),
+)
+"""Drivers' words for a full transmit ring, TX being atlantic's (src/drivers, 26.06). af_packet drops a frame whose slot
+is not ready, and calls it an overrun only where a vector is as long as the ring (plugins/af_packet/device.c)."""
 
 
 def read_counters(transport: Transport, config: DutConfig, clear: bool) -> Observation:
@@ -73,7 +81,9 @@ def observed(config: DutConfig, answers: Mapping[str, str]) -> Observation:
                 refused[row.reason] += row.count if row.node == f"{name}-tx" and row.reason in _REFUSED else 0
             sent = _count(interface, "tx packets") - refused.total()
             ports.append(PortCount(port.tester, _count(interface, "rx packets"), max(0, sent)))
-            drops += _drops(port, interface, refused.total() if name.startswith("virtio-") else 0)
+            counters = hardware[name].counters if hardware is not None and name in hardware else {}
+            others = {"drops": refused.total() if name.startswith("virtio-") else 0}
+            drops += _drops(port, interface, others | {"rx-error": counters.get(_HARMLESS, 0)})
             drops += (DropCount(reason, count, port.tester) for reason, count in (+refused).items())
             if af_packet:
                 lost = _ring_losses(port, interface, answers.get(linux_file(name, _ARRIVED), ""))
@@ -82,6 +92,10 @@ def observed(config: DutConfig, answers: Mapping[str, str]) -> Observation:
         elif interfaces is not None:
             missing.append(Missing(f"counters of {name}", "VPP has no such interface"))
         if hardware is not None and name in hardware:
+            for counter, count in hardware[name].counters.items():
+                if match := _OF_NIC.fullmatch(counter):
+                    label, queue = ("rx_no_bufs", int(match[1])) if match[1] else (counter, None)
+                    drops.append(DropCount(label, count, port.tester, queue))
             counted = list(_queues(port, hardware[name], interface))
             queues += counted
             if not counted:
@@ -101,10 +115,10 @@ def _count(interface: show.Interface, name: str) -> int:
     return interface.counters.get(name, 0)  # VPP prints no counter that is zero
 
 
-def _drops(port: Port, interface: show.Interface, twice: int) -> Iterator[DropCount]:
-    """Yield a port's drops. twice: frames among its ``drops`` that another counter has."""
+def _drops(port: Port, interface: show.Interface, others: Mapping[str, int]) -> Iterator[DropCount]:
+    """Yield a port's drops. others: frames in each counter that are not lost, or that another counter has."""
     for name in _LOST:
-        yield DropCount(name, max(0, _count(interface, name) - (twice if name == "drops" else 0)), port.tester)
+        yield DropCount(name, max(0, _count(interface, name) - others.get(name, 0)), port.tester)
 
 
 def _ring_losses(port: Port, interface: show.Interface, arrived: str) -> DropCount | Missing:

@@ -95,6 +95,9 @@ _HARDWARE_QUEUE = re.compile(r"[0-9]{1,5}\s+\S+\s+\([0-9]{1,5}\)\s+[a-z]+")
 _RX_QUEUES = re.compile(r"rx: queues ([0-9]{1,5}) \(max ([0-9]{1,5})\), desc ([0-9]{1,6}) .*")
 _RX_QUEUES_OLD = re.compile(r"rx queues ([0-9]{1,5}), rx desc ([0-9]{1,6}), .*")
 _NATIVE_RX = re.compile(r"RX Queue ([0-9]{1,4}):")
+_NATIVE_DRIVER = re.compile(r"Driver is '([^']+)', .*")
+_OF_QUEUE = {"ucast packets": "packets", "No Bufs": "no_bufs"}
+"""vmxnet3's words for one queue (plugins/vmxnet3/format.c), and DPDK's."""
 _NATIVE_LISTED = re.compile(r"([0-9]{1,4}) : ([0-9]{1,20})")
 _PCI = re.compile(r"pci: .*\baddress ([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.0?([0-9a-f]) .*")
 _ERROR = re.compile(r"([0-9]{1,20})\s+(\S+)\s{2,}(\S.*?)(?:\s{2,}(?:info|error|warn|unknown))?")
@@ -215,15 +218,16 @@ def _hardware(name: str, link: bool, lines: list[str]) -> Hardware:
     ethernet = next((at for at, line in enumerate(lines) if line.startswith("Ethernet address ")), None)
     mac = lines[ethernet].split()[-1].lower() if ethernet is not None else None
     driver = lines[ethernet + 1] if ethernet is not None and ethernet + 1 < len(lines) else None
-    stated, older, pci = (
-        next(filter(None, map(pattern.fullmatch, lines)), None) for pattern in (_RX_QUEUES, _RX_QUEUES_OLD, _PCI)
+    stated, older, pci, native = (
+        next(filter(None, map(pattern.fullmatch, lines)), None)
+        for pattern in (_RX_QUEUES, _RX_QUEUES_OLD, _PCI, _NATIVE_DRIVER)
     )
     listed = sum(bool(_HARDWARE_QUEUE.fullmatch(line)) for line in lines)
     return Hardware(
         name,
         link,
         speed=None if speed == "unknown" else speed,
-        driver=driver,
+        driver=native[1] if native else driver,
         queues=listed or (int(stated[1]) if stated else int(older[1]) if older else None),
         max_queues=int(stated[2]) if stated else None,
         descriptors=int(stated[3]) if stated else int(older[2]) if older else None,
@@ -249,8 +253,8 @@ def _counters(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
         elif counter := _COUNTER.fullmatch(line):
             if queue is None:
                 yield re.sub(r"[ -]+", "_", counter[1]), int(counter[2])
-            elif counter[1] == "ucast packets":
-                yield f"rx_q{queue}_packets", int(counter[2])
+            elif counter[1] in _OF_QUEUE:
+                yield f"rx_q{queue}_{_OF_QUEUE[counter[1]]}", int(counter[2])
 
 
 def queue_packets(hardware: Hardware) -> dict[int, int]:

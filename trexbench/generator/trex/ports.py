@@ -115,7 +115,9 @@ class TrexGenerator:
         }
         tagged, streams = self._streams.read(counters[-1] if groups else {}, times[-1])
         senders = {port: sender for port, raw in zip(self.ports, counters, strict=False) if (sender := _sender(raw))}
-        return Reading(ports, _optional_int(total.get("m_total_queue_full")), tagged, streams, senders)
+        # where it does not try again (low_end, --queue-drop) TRex counts frames in the second (CCoreEthIF::send_burst)
+        full, dropped = (_optional_int(total.get(f"m_total_queue_{what}")) for what in ("full", "drop"))
+        return Reading(ports, None if full is None else full + (dropped or 0), tagged, streams, senders)
 
     # for connect and the session
 
@@ -206,11 +208,14 @@ class TrexGenerator:
         if 0 < before[0] - sent[0] <= MOST_ARP:  # TRex has just subtracted frames of its own
             sent = before
         self._sent[port] = sent
+        received = {key: int(raw[key]) for key in _COUNTERS}
+        if self._described()[port].get("driver") == COUNTS_TWICE:
+            received["ierrors"] //= 2
         return PortCounters(
             t_s=time_s,
             opackets=sent[0],
             obytes=sent[1],
-            **{key: int(raw[key]) for key in _COUNTERS},
+            **received,
             link_up=link_up(self._status[port]),
             queue_full=_optional_int(raw.get("queue_full")),
             cpu_percent=None if cpu is None else float(cpu),
@@ -291,6 +296,9 @@ CUT_GBPS = (100, 200)
 _VERSION = ("version", "mode", "build_date", "build_time", "built_by")
 _SENDER_COUNTERS = ("waited_ns", "preempted", "stolen_ns")
 _COUNTERS = ("ipackets", "ibytes", "ierrors", "oerrors")
+COUNTS_TWICE = "net_mlx5"
+"""Driver of TRex's, v2.80 to v3.08, that counts a frame for which it had no buffer twice: as imissed and as
+rx_out_of_buffer (src/drivers/trex_driver_mlx5.cpp). Frames that the cable broke, rare beside these, are then halved."""
 MOST_ARP = 8
 """Most frames by which opackets goes back: TRex subtracts its own ARP frames at once, but may count them later."""
 
