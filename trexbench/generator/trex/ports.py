@@ -208,14 +208,11 @@ class TrexGenerator:
         if 0 < before[0] - sent[0] <= MOST_ARP:  # TRex has just subtracted frames of its own
             sent = before
         self._sent[port] = sent
-        received = {key: int(raw[key]) for key in _COUNTERS}
-        if self._described()[port].get("driver") == COUNTS_TWICE:
-            received["ierrors"] //= 2
         return PortCounters(
             t_s=time_s,
             opackets=sent[0],
             obytes=sent[1],
-            **received,
+            **{key: int(raw[key]) for key in _COUNTERS},
             link_up=link_up(self._status[port]),
             queue_full=_optional_int(raw.get("queue_full")),
             cpu_percent=None if cpu is None else float(cpu),
@@ -296,9 +293,6 @@ CUT_GBPS = (100, 200)
 _VERSION = ("version", "mode", "build_date", "build_time", "built_by")
 _SENDER_COUNTERS = ("waited_ns", "preempted", "stolen_ns")
 _COUNTERS = ("ipackets", "ibytes", "ierrors", "oerrors")
-COUNTS_TWICE = "net_mlx5"
-"""Driver of TRex's, v2.80 to v3.08, that counts a frame for which it had no buffer twice: as imissed and as
-rx_out_of_buffer (src/drivers/trex_driver_mlx5.cpp). Frames that the cable broke, rare beside these, are then halved."""
 MOST_ARP = 8
 """Most frames by which opackets goes back: TRex subtracts its own ARP frames at once, but may count them later."""
 
