@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
-from math import hypot, sqrt
+from math import hypot, inf, sqrt
 from statistics import median, stdev
 
 from ..load.plan import Direction
@@ -160,7 +160,7 @@ def middle_of(rows: Sequence[RunRow]) -> Figure:
     if count > 1:
         error = stdev(values) / sqrt(count) * (MEDIAN_ERROR if count > 2 else 1.0)
         noise = hypot(noise, student(count - 1) * error)
-    return Figure(middle, noise, any(figure.at_least and figure.value <= middle for figure in figures))
+    return Figure(middle, noise, median(inf if figure.at_least else figure.value for figure in figures) > middle)
 
 
 def compare_sets(
