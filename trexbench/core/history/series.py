@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ..means import bounded_median
 from ..tcp.path import paths_apart
 from ..units import format_bits
 from .cell import Cell
@@ -142,9 +143,10 @@ def _points(nights: Iterable[tuple[str, Sequence[RunRow]]], metric: Metric) -> t
         if len(values) == 2:  # no router ever had their mean, and the page shows the later
             del values[0], shown[0]
         if values:
-            value = values[0] if len(values) == 1 else median(values)
-            highest = (math.inf if row.at_least else of for row, of in zip(shown, values, strict=True))
-            points.append(Point(night, value, bounded and bounds > 0 and median(highest) > value, shown))
+            value, bound = values[0] if len(values) == 1 else median(values), False
+            if bounded and bounds:
+                value, bound = bounded_median(zip(values, (row.at_least for row in shown), strict=True))
+            points.append(Point(night, value, bound, shown))
     return points, apart
 
 
