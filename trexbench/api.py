@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import wraps
 from inspect import signature
 from os import PathLike
@@ -241,7 +242,7 @@ def judge(
     dut: str | None = None,
     mode: str | None = None,
     suite: str | None = None,
-    since: str | None = None,
+    since: str | date | None = None,
     only: str | Sequence[str] = (),
 ) -> Judgement:
     """Find what got slower, since when and why, as `trexbench regress` does.
@@ -252,7 +253,7 @@ def judge(
     from .review.judge import judge
 
     patterns = [only] if isinstance(only, str) else only
-    judgement = judge(Path(results), warn, dut, mode, suite, since and parse_date(since), patterns)
+    judgement = judge(Path(results), warn, dut, mode, suite, parse_date(str(since)) if since else None, patterns)
     if not judgement.now:
         require_named(Path(results), dut, mode, suite)
     return judgement
@@ -306,11 +307,11 @@ class _ProgressCaller:
             warn(f"progress failed and is not called again: {type(error).__name__}: {error}")
 
 
-def _rows(results: Place, since: str | None = None, **filters: Any) -> list[RunRow]:
+def _rows(results: Place, since: str | date | None = None, **filters: Any) -> list[RunRow]:
     from .results.remote import place_of
     from .review.find import all_rows
 
-    return all_rows(place_of(str(results)), warn, since=since and parse_date(since), **filters)
+    return all_rows(place_of(str(results)), warn, since=parse_date(str(since)) if since else None, **filters)
 
 
 def _flat(run_row: RunRow) -> dict[str, Any]:

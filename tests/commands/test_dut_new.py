@@ -22,7 +22,7 @@ def test_a_new_dut_is_written_once_checked_and_found(tmp_path: Path) -> None:
     assert all(port.neighbour.mac and port.neighbour.mac.startswith("02:00") for port in config.ports)
     config.file.write_text(config.text.replace("change-me", "router"))
     assert "nothing is wrong" in trexbench(tmp_path, "dut", "check", "mine").stdout
-    again = trexbench(tmp_path, "dut", "new", "mine", "--driver", "none")
+    again = trexbench(tmp_path, "dut", "new", "mine.yaml", "--driver", "none")
     assert again.returncode == 2 and "exists already" in again.stderr
 
 

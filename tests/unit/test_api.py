@@ -8,6 +8,7 @@ import signal
 import threading
 import warnings
 from dataclasses import fields, is_dataclass
+from datetime import date
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -157,7 +158,7 @@ def test_what_is_kept_can_be_loaded() -> None:
     assert loaded.id == kept.id and loaded.analysis == kept.analysis
     assert (flat["mode"], flat["label"], flat["total_pps"]) == ("var2-64b,size=128", "mine", kept.analysis.total_pps)
     assert trexbench.load_run(Path("here") / flat["path"]).id == kept.id
-    assert trexbench.load_rows("here", mode="64b") == []
+    assert trexbench.load_rows("here", mode="64b") == [] == trexbench.load_rows("here", since=date(2100, 1, 1))
     with pytest.raises(trexbench.ConfigError, match="no run in here is of suite lab: it has none"):
         trexbench.judge("here", suite="lab")
 
@@ -242,8 +243,10 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
     for odd in ("2", 2.5, True):
         with pytest.raises(trexbench.ConfigError, match=rf"--streams of '?{odd}'?: take a whole number"):
             trexbench.tcp("lab-linux", **{**TCP_QUICK, "streams": odd})
-    with pytest.raises(trexbench.ConfigError, match="duration 'True' not understood"):
+    with pytest.raises(trexbench.ConfigError, match="--hold: duration 'True' not understood"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, hold=True)
+    with pytest.raises(trexbench.ConfigError, match=r"--ramp-to of \[1\]: take text or a number"):
+        trexbench.ramp("netgate-vpp", "64b", sim=True, ramp_to=[1])  # type: ignore[arg-type]
     with pytest.raises(trexbench.ConfigError, match="--dut of 5: take text"):
         trexbench.ramp(5, "64b", sim=True)  # type: ignore[arg-type]
     with pytest.raises(trexbench.ConfigError, match=r"--rates of \[\]: name at least one"):

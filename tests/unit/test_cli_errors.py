@@ -118,6 +118,7 @@ MISTAKES: list[tuple[str, ...]] = [
         "report -o x.pdf",
         "x.pdf: no form has this ending: take .html, .htm, .md, .json, .csv, or name one with --format",
     ),
+    ("results query 'select 1' -o x.parquet", "x.parquet: no form has this ending: take .md, .json, .csv, or name one"),
     (f"{SIMULATED} --windows 1001", "1<=x<=1000"),
     ("dut new ../mine --driver none", "cannot be the name"),
     *((f"{SIMULATED} --label {quote(word)}", "would not be found again") for word in LABELS),

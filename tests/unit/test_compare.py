@@ -129,7 +129,8 @@ def row(pps: float = 1e6, noise: float = 0.0, at_least: bool = False, **changes:
 
 
 HIGH_BOUND = [row(0.9e6), row(0.9e6), row(0.901e6, at_least=True)]
-LOW_BOUND = [row(0.9e6), row(0.9e6), row(0.899e6, at_least=True)]
+LOW_BOUND = [row(0.9e6), row(0.901e6), row(0.899e6, at_least=True)]
+HALF_BOUND = [row(0.9e6), row(0.901e6, at_least=True)]
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,7 @@ LOW_BOUND = [row(0.9e6), row(0.9e6), row(0.899e6, at_least=True)]
         pytest.param([row(1e6, at_least=True)], [row(0.997e6, 1e3)], Comparison.SLOWER, id="a bound has none"),
         pytest.param([row()], HIGH_BOUND, Comparison.SLOWER, id="a bound above the median moves no median"),
         pytest.param([row()], LOW_BOUND, Comparison.UNKNOWN, id="one below it could rise above it"),
+        pytest.param([row()], HALF_BOUND, Comparison.UNKNOWN, id="of two runs the higher moves it, too"),
     ],
 )  # fmt: skip
 def test_a_difference_counts_beyond_what_runs_leave_open_and_lie_apart(

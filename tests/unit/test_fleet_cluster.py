@@ -30,7 +30,7 @@ from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.schedule import LEASED_S
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
-from trexbench.fleet.worker import FAILED, make_worker, own_address
+from trexbench.fleet.worker import FAILED, join, make_worker, own_address
 from trexbench.session.options import Setup
 
 OWN = OwnSettings("t1", "/mine", {"configs_dir": "/own", "server": "10.0.0.1"}, ("r1",), "f" * 64)
@@ -109,6 +109,8 @@ def test_without_certificates_a_tester_listens_on_loopback_only(host: str, tmp_p
         async with distributed.Scheduler(host=f"tcp://{host}:0", **here) as scheduler:
             cluster = Cluster(f"tcp://{host}:{scheduler.address.rpartition(':')[2]}", None, False)
             async with make_worker(OWN, cluster, str(tmp_path)) as worker:
+                with pytest.raises(errors.FleetError, match="another worker is this tester: stop it"):
+                    await join(OWN, cluster, str(tmp_path))
                 return str(worker.listener.listen_address)
 
     assert asyncio.run(listen()).rpartition(":")[0] == f"tcp://{host.replace('localhost', '127.0.0.1')}"

@@ -62,6 +62,10 @@ def test_a_run_is_summed_up_by_its_cost_and_never_by_a_bound_of_a_maximum() -> N
     assert "584 cycles/packet" in told.headline and ">=" not in told.headline + format_summary(result)
     brief = format_brief(result, "a/run.json", 100)
     assert "584" in brief and ">=" not in brief and brief.endswith(" a/run.json\n")
+    assert not result.analysis_warnings
+    vars(result)["costs"] = (replace(*result.costs, offered_pps=6e4),)
+    (warning,) = result.analysis_warnings
+    assert (warning.code, warning.text[:38]) == ("rate-not-sent", "asked for 100.0 kpps, sent 60.00 kpps:")
 
 
 def test_the_list_has_a_cost_and_no_maximum() -> None:

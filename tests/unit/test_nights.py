@@ -161,8 +161,12 @@ def test_a_name_of_terminal_control_is_not_printed_as_such(tmp_path: Path) -> No
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "nights").write_text("")
-    with pytest.raises(StoreError, match="cannot be written"):
-        NightWriter.begin(tmp_path, NIGHT)
+    warned: list[str] = []
+    for place in (tmp_path, tmp_path / "nights"):
+        with pytest.raises(StoreError, match="cannot be written"):
+            NightWriter.begin(place, NIGHT)
+        assert load_nights(place, warned.append) == []
+    assert warned == [f"{tmp_path}/nights: Not a directory"], "of a place that is none, the error tells"
 
 
 JSON = st.recursive(

@@ -129,6 +129,10 @@ def test_a_history_has_the_runs_that_differ_in_no_condition(name: str) -> None:
         pytest.param(make_rows(noisy(33, 4e6), replace(VPP, simulated=True)), id="simulated runs: another cell"),
         pytest.param([make_row(30, 4e6), make_row(30, id="again", started=f"{date(30)}T08:00:00Z")], id="later of two"),
         pytest.param([make_row(30, x, id=str(x)) for x in (5e6, 2e6, 5.001e6)] * 2, id="the median of a night's runs"),
+        pytest.param(
+            [make_row(30 + at // 3, x, at_least=x < 4.5e6) for at, x in enumerate([4e6, 4.5e6, 5e6] * 3)],
+            id="a median that a bound could raise",
+        ),
         pytest.param([make_row(at, 3e6, night=None, suite=None) for at in range(20, 40)], id="runs by hand"),
         pytest.param([make_row(at, 1e6, status="incomplete") for at in range(30, 34)], id="incomplete runs"),
     ],

@@ -51,8 +51,10 @@ from trexbench.report.clean import clean
 from trexbench.report.events import events_of
 from trexbench.report.groups import DIFFERS, NOTHING_DIFFERS
 from trexbench.report.page.cards import cards_of
+from trexbench.report.page.columns import find_looks
 from trexbench.report.page.html import MOST_ROWS
 from trexbench.report.page.overlay import Older, find_curves
+from trexbench.report.page.plots_packets import cost_figure
 from trexbench.report.page.report import Report
 from trexbench.report.page.sheets import sheets_of
 from trexbench.report.page.templates import escape, to_markdown
@@ -412,9 +414,11 @@ def test_markdown_has_changes_beside_the_figures_and_costs_at_given_rates() -> N
 def test_a_run_at_a_given_rate_is_told_by_its_costs_and_has_no_curve_to_a_maximum() -> None:
     run = make_run(Cell("vpp", "64b", False, None, "saturate"), command={"mode": "64b", "verb": "efficiency"})
     cost = Cost(Phase.HOLD, 1, 0.0, 30.0, 1e6, 1e6, 1e6, 30.0, "VPP's show runtime", 584.1)
-    vars(run)["costs"] = (cost,)  # where the cached property keeps it
+    vars(run)["costs"] = (cost, replace(cost, cycles_per_packet=700.0))  # where the cached property keeps it
     row = row_of(run, "x.json")
     report = Report([row], runs={row.cell: run})
+    lines = cost_figure(report, find_looks(report.columns, {})).lines
+    assert [line.x for line in lines] == [[row.get(COST.column)]], "of two holds the index has the first"
     text = Elements(report).words
     assert "Cycles per packet at given rates" in text and f"{row.cell}: 584 cycles/packet" in text
     assert "\u2265 " not in text, "no bound of a maximum"

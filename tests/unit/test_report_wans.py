@@ -271,6 +271,7 @@ def test_a_published_figure_is_scaled_as_the_line_was() -> None:
     result = run(PAIR[0])
     assert "night of 2026-11-20: rates in Mbit/s, pings in ms\n" in night_of(result, 1.0)
     assert " >= 0.094 " in night_of(result, 1.0) and "scaled" not in night_of(result, 1.0)
+    assert "median ratio >= 0.094\n" in night_of(result, 1.0)
     assert line_of(result, 1.0).to_dict().items() >= {"at_least": True, "limit": "window"}.items()
     scaled = night_of(result, 0.1)
     words = "line and buffers were scaled to 0.1, so its ratio is to 0.1 of the published figure"

@@ -513,6 +513,8 @@ def test_a_store_that_is_not_there_is_no_empty_one(tmp_path: Path) -> None:
     results = mirror_of(f"file://{tmp_path}/store")
     with pytest.raises(StoreError, match="cannot be reached"):
         put(results, 0)
+    with pytest.raises(StoreError, match="cannot be reached: ClientConnectorError"):
+        all_rows(mirror_of("http://127.0.0.1:1/lab"), pytest.fail)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ LAB = "duts: [lab-linux]\n"
         (GOOD.replace("hold: 5s", "soak: 5s"), "mine.yaml:7: plan.soak: does not fit method: ramp: take it out"),
         (GOOD.replace("ramp_duration: 2m", "width: 1%") + "method: search\n", "plan.hold: does not fit method"),
         (GOOD.replace("hold: 5s", "confirm: 5s") + "method: mlrsearch\n", "plan.ramp_duration: does not fit"),
+        (GOOD + "variants: [stateful]\n", r"mine.yaml:4: duts\[1\]: netgate-vpp has no variant 'stateful'"),
         (GOOD + "method: saturate\n", "method.*ramp, search, mlrsearch"),
     ],
 )

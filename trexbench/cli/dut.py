@@ -111,6 +111,7 @@ def new_dut(
 
     if not is_name(name):
         raise ConfigError(f"{shown(name)} cannot be the name of a DUT", REMEDY)
+    name = Path(name).stem if name.endswith(DUTS.endings) else name  # as wherever a DUT is named
     asks = sys.stdin is not None and sys.stdin.isatty()  # None: it is closed
     driver = driver or (click.prompt("driver", "linux", type=click.Choice(tuple(DRIVERS))) if asks else "none")
     if asks and DRIVERS[driver].transports and host is None:

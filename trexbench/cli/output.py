@@ -232,10 +232,10 @@ def choose(names: Sequence[str], values: Mapping[str, Any], file_is_one: bool = 
     if file_is_one:
         require_writable(file)
     own = {ending: name for ending, name in ENDINGS.items() if name in names}
-    if names[0] == "html" and not asked and Path(file).suffix not in ("", *own):
+    ending = Path(file).suffix
+    if not asked and ending not in ("", *own) and (names[0] == "html" or ending in (*ENDINGS, ".parquet")):
         raise ConfigError(f"{file}: no form has this ending", f"take {', '.join(own)}, or name one with --format")
-    by_ending = next((name for ending, name in own.items() if file.endswith(ending)), names[0])
-    return OutputForm(next(iter(asked.values()), by_ending), file, values["output"] is not None)
+    return OutputForm(next(iter(asked.values()), own.get(ending, names[0])), file, values["output"] is not None)
 
 
 def require_writable(file: str) -> None:

@@ -42,14 +42,14 @@ def read_suite(path: Path, configs_dir: Path | None = None, instead: Instead = A
     suite.require_fit(root)
     if instead.dut or instead.variant or instead.time is not None:
         suite = suite.with_instead(instead)
-        return replace(suite, duts=tuple(_look_up(dut, configs_dir, root.at("duts")) for dut in suite.duts))
+        return replace(suite, duts=tuple(_look_up(dut, suite, configs_dir, root.at("duts")) for dut in suite.duts))
     items = root.at("duts").items("DUT")
-    duts = [item.read(partial(_look_up, dut, configs_dir)) for item, dut in zip(items, suite.duts, strict=True)]
+    duts = [item.read(partial(_look_up, dut, suite, configs_dir)) for item, dut in zip(items, suite.duts, strict=True)]
     raise_any(repeated(items, [dut.known_by for dut in duts], "DUT"))  # r1 and r1.yaml are one
     return replace(suite, duts=tuple(duts))
 
 
-def _look_up(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteDut:
+def _look_up(wanted: SuiteDut, suite: Suite, configs_dir: Path | None, value: Value) -> SuiteDut:
     """Return the suite's DUT by its config's name; ConfigError if the config lacks the queues or variants asked for."""
     dut = load_dut(wanted.name, configs_dir)
 
@@ -58,6 +58,6 @@ def _look_up(wanted: SuiteDut, configs_dir: Path | None, value: Value) -> SuiteD
             dut.require_queues(queues)
 
     value.at("rx_queues").read(require_all)
-    for variant in wanted.variants:
+    for variant in wanted.variants or suite.variants:
         dut.with_variant(variant)
     return replace(wanted, name=dut.name)

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from datetime import date
 from functools import cache
 from inspect import cleandoc, get_annotations, signature
 from numbers import Integral, Real
@@ -48,7 +49,7 @@ _HELP = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Written:
-    """A type of value that users write as text, and in Python also as a number."""
+    """A type of value that users write as text, and in Python also as a number or date."""
 
     shape: str
     """Placeholder in --help."""
@@ -62,11 +63,11 @@ class Written:
     """Names of the fields that of_options makes of the value's parts; empty: the value is one field."""
 
     def read(self, value: Any) -> Any:
-        """Parse a text or number, or each one in a list; any other value is returned as it is."""
+        """Parse a text, number or date, or each one in a list; any other value is returned as it is."""
         if self.each is not None and isinstance(value, Iterable) and not isinstance(value, str):
             return tuple(map(self.each.read, value))
-        if isinstance(value, (int, float)):
-            value = str(value) if isinstance(value, bool) else self.number.format(value)
+        if isinstance(value, (Real, date)):
+            value = str(value) if isinstance(value, (bool, date)) else self.number.format(value)
         return self.parse(value) if isinstance(value, str) else value
 
 
@@ -142,14 +143,19 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
     """Make a dataclass from values as users write them in Python; ConfigError for one that is not understood."""
     bound = signature(made).bind(*arguments, **named)
     bound.apply_defaults()
-    for name, (_, kind, form, type_, default, _) in declared(made).items():
-        value = bound.arguments[name]
+    for field_name, (_, kind, form, type_, default, _) in declared(made).items():
+        value, name = bound.arguments[field_name], field_name.replace("_", "-")
         if isinstance(value, PathLike):
             value = fspath(value)
         if value is None and default is not MISSING:
             value = default
         if isinstance(kind, Written):
-            value = kind.read(value)
+            if type_ in (str | None, Amount | None) and not isinstance(value, (str, Real, date, type(None))):
+                raise ConfigError(f"--{name} of {shown(value)}", "take text or a number")
+            try:
+                value = kind.read(value)
+            except ConfigError as error:
+                raise ConfigError(f"--{name}: {error}") from None
             if value == () != default:
                 raise ConfigError(f"--{name} of []", "name at least one")
         elif form.repeated and isinstance(value, str):
@@ -164,7 +170,7 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
             accepted, remedy = _PLAIN[type_]
             if not isinstance(value, accepted) or (isinstance(value, bool) and accepted is not bool):
                 raise ConfigError(f"--{name} of {shown(value)}", remedy)
-        bound.arguments[name] = value
+        bound.arguments[field_name] = value
     return made(*bound.args, **bound.kwargs)
 
 

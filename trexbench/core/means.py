@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from math import sqrt
-from statistics import fmean, stdev
+from math import inf, sqrt
+from statistics import fmean, median, stdev
 
 BATCHES = (6, 20)
 """Least and most batches; in between, each has ten intervals: 6 x 10 of 60."""
@@ -44,6 +44,13 @@ def whole_sum(values: Iterable[float | None]) -> float | None:
     """Sum of the values; None without any, and where one is not known: a part is not the whole."""
     parts = [*values]
     return sum(value or 0.0 for value in parts) if parts and None not in parts else None
+
+
+def bounded_median(values: Iterable[tuple[float, bool]]) -> tuple[float, bool]:
+    """Return the median of values, each a lower bound or not, and whether it is one: a higher one would raise it."""
+    both = [*values]
+    middle = median(value for value, _ in both)
+    return middle, median(inf if at_least else value for value, at_least in both) > middle
 
 
 def autocorrelation(values: Sequence[float]) -> float | None:

@@ -30,7 +30,9 @@ from .strategy.kinds import plan_from_dict, plan_to_dict, suffix_of
 from .tcp.path import TrafficPath
 from .typed import Status as Status
 from .typed import version_of
+from .units import format_pps
 from .upgrade import upgrade
+from .verdict.blame import misses
 from .verdict.latency import Latency, find_latencies, find_latency_warnings
 from .verdict.parts import Analysis, DirectionResult, RunWarning, Stall
 from .verdict.streams import StreamLoss, find_stream_losses, find_stream_warnings
@@ -174,9 +176,14 @@ class RunResult(Run):
 
     @property
     def _further_warnings(self) -> tuple[RunWarning, ...]:
-        """Warnings about streams and latencies."""
+        """Warnings about streams and latencies, and a given rate that was not sent."""
         unmarked = find_stream_warnings(self.measured, self.plan.directions) if self._counts_streams else ()
-        return (*unmarked, *find_latency_warnings(self.latencies))
+        asked, cost = sum(offer.target_pps for offer in self.plan.offers), self.held_cost
+        short = tuple[RunWarning, ...]()
+        if self.held_pps is not None and cost is not None and misses(asked, cost.offered_pps):
+            sent = f"asked for {format_pps(asked)}, sent {format_pps(cost.offered_pps)}"
+            short = (RunWarning("rate-not-sent", f"{sent}: what a packet costs at the rate asked for is not known"),)
+        return (*unmarked, *find_latency_warnings(self.latencies), *short)
 
     def derived_warnings(self) -> Iterator[tuple[str, RunWarning]]:
         yield from (("analysis", warning) for warning in self.analysis_warnings)

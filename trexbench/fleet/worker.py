@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..child import child_argv, child_environment
 from ..config.fleet import Cluster
-from ..core.errors import BenchError, StoreError
+from ..core.errors import BenchError, FleetError, StoreError
 from ..dut.journal import JOURNAL_DIR_ENV
 from ..results.nights import TESTERS
 from ..results.store import make_directory
@@ -123,8 +123,18 @@ def own_address(cluster: Cluster) -> str:
         return str(probe.getsockname()[0])
 
 
+async def join(own: OwnSettings, cluster: Cluster, scratch: str) -> Worker:
+    """Join the scheduler; FleetError where another worker is this tester."""
+    try:
+        return await make_worker(own, cluster, scratch)
+    except RuntimeError as error:
+        if "name taken" in str(error.__cause__):
+            raise FleetError("another worker is this tester", "stop it, or name another with --tester") from error
+        raise
+
+
 async def _work(own: OwnSettings, cluster: Cluster, scratch: str) -> None:
-    worker = await make_worker(own, cluster, scratch)
+    worker = await join(own, cluster, scratch)
     print(f"tester {own.name} has joined {cluster.address}", file=sys.stderr, flush=True)
     await worker.finished()
     os._exit(0)  # abandons the cell that it measures, which the scheduler has given to another tester

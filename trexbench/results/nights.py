@@ -132,7 +132,8 @@ def _files(
     except FileNotFoundError:
         return []
     except OSError as error:
-        warn(f"{folder}: {error.strerror}")
+        if results.is_dir():  # else whoever writes there reports it
+            warn(f"{folder}: {error.strerror}")
         return []
 
 

@@ -355,7 +355,10 @@ class Store:
             self._system.invalidate_cache()
             try:
                 return bool(self._system.info(place))
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                cause = error.__cause__  # fsspec's HTTP says so of a refused connection and of any status, too
+                if isinstance(cause, OSError) or getattr(cause, "status", 404) != 404:
+                    raise cause or error from None
                 return False
 
     def _make_folder(self, name: str) -> None:

@@ -10,7 +10,7 @@ from math import hypot, sqrt
 from statistics import median, stdev
 
 from ..load.plan import Direction
-from ..means import student
+from ..means import bounded_median, student
 from ..result import RunResult, Status
 from .cell import Cell, cell_of
 from .detect import MEDIAN_ERROR
@@ -156,11 +156,12 @@ def middle_of(rows: Sequence[RunRow]) -> Figure:
     """
     figures = [row.figure for row in rows if row.figure is not None]
     values, count = [figure.value for figure in figures], len(figures)
-    noise, middle = median(figure.uncertainty for figure in figures), median(values)
+    noise = median(figure.uncertainty for figure in figures)
     if count > 1:
         error = stdev(values) / sqrt(count) * (MEDIAN_ERROR if count > 2 else 1.0)
         noise = hypot(noise, student(count - 1) * error)
-    return Figure(middle, noise, any(figure.at_least and figure.value <= middle for figure in figures))
+    middle, at_least = bounded_median((figure.value, figure.at_least) for figure in figures)
+    return Figure(middle, noise, at_least)
 
 
 def compare_sets(

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ..means import bounded_median
 from ..tcp.path import paths_apart
 from ..units import format_bits
 from .cell import Cell
@@ -129,7 +130,7 @@ def _points(nights: Iterable[tuple[str, Sequence[RunRow]]], metric: Metric) -> t
     for night, rows in nights:
         values: list[float] = []
         shown: list[RunRow] = []
-        bounds = 0
+        bounds = 0  # lower bounds
         for row in rows:  # written out for speed: a suite of ten years has half a million
             figure = row.figures.get(column)
             if figure is None or (bounded and row.aim != column) or not math.isfinite(figure.value):
@@ -141,10 +142,11 @@ def _points(nights: Iterable[tuple[str, Sequence[RunRow]]], metric: Metric) -> t
                 apart = figure.apart
         if len(values) == 2:  # no router ever had their mean, and the page shows the later
             del values[0], shown[0]
-            bounds = shown[0].figures[column].at_least
         if values:
-            value = values[0] if len(values) == 1 else median(values)
-            points.append(Point(night, value, bounded and 2 * bounds > len(values), shown))
+            value, bound = values[0] if len(values) == 1 else median(values), False
+            if bounded and bounds:
+                value, bound = bounded_median(zip(values, (row.at_least for row in shown), strict=True))
+            points.append(Point(night, value, bound, shown))
     return points, apart
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from ...core.dut.cycles import Cost
 from ...core.history.cell import Cell
 from ...core.history.rows import COST
-from ...core.load.sample import Phase
 from ..plots import PlotAxis, PlotFigure, PlotLine, short
 from ..words import format_change, format_cycles, typeset
 from .columns import Looks
@@ -192,8 +191,9 @@ def cost_figure(report: Report, looks: Looks) -> PlotFigure:
     usual = {trend.cell: trend.usual(COST) for trend in report.trends}
     lines: list[PlotLine] = []
     for cell in sorted(report.costs, key=looks.column):
-        held = [cost for cost in report.costs[cell] if cost.phase is Phase.HOLD] or report.costs[cell]
-        now, before = held[-1].cycles_per_packet or 0.0, usual.get(cell)
+        known, held = report.costs[cell], report.runs[cell].held_cost  # which the usual level is of
+        now = (known[known.index(held)] if held in known else known[-1]).cycles_per_packet or 0.0
+        before = usual.get(cell)
         look: dict[str, Any] = {"colour": looks.of(cell).hue, "marker": "circle", "size": 11}
         dated = f", {report.dated[cell]}" if cell in report.dated else ""
         if before is None or not before.level or len(before.values) < 2:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from math import inf
-from statistics import median
 
 from ...core.history.cell import Cell, by_given_rate
 from ...core.history.finding import Finding
@@ -16,6 +14,7 @@ from ...core.history.night import CellState, Night
 from ...core.history.rows import METRICS, Figure, Metric, RunRow, cells_of
 from ...core.history.series import like_the_last
 from ...core.history.testers import FigureRatio, histories_of
+from ...core.means import bounded_median
 from ..words import status_words
 from .grid import reason_of
 
@@ -68,8 +67,8 @@ class Trend:
         """Median of all runs; a lower bound if the bounds among them could raise it."""
         if not (known := self.values(metric)):
             return None
-        highest = median(inf if metric.bounded and row.at_least else value for row, value in known)
-        return Figure(value := median(value for _, value in known), at_least=highest > value)
+        value, at_least = bounded_median((value, metric.bounded and row.at_least) for row, value in known)
+        return Figure(value, at_least=at_least)
 
     def changes_of(self, metric: Metric) -> tuple[Finding, ...]:
         """Changes of the metric, oldest first."""

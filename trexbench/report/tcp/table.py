@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
 from ...core.history.night import CellRecord, Night
 from ...core.history.rows import RunRow
+from ...core.means import bounded_median
 from ...core.tcp.cpu import COLUMNS
 from ...core.tcp.limit import TcpLimit
 from ...core.units import format_scaled, round_down
@@ -52,6 +52,11 @@ class PublishedCell:
         return None if bps is None else bps / 1e6
 
     @property
+    def at_least(self) -> bool:
+        """True if that is a lower bound."""
+        return self.row is not None and self.row.at_least
+
+    @property
     def ratio(self) -> float | None:
         """Measured over published, scaled likewise; None where one of them is missing."""
         return self.mbps / self.published / self.scale if self.mbps is not None and self.published else None
@@ -62,7 +67,7 @@ class PublishedCell:
             "cell": str(self.cell),
             "published_mbps": self.published,
             "measured_mbps": self.mbps,
-            "at_least": self.row is not None and self.row.at_least,
+            "at_least": self.at_least,
             "limit": None if self.row is None else self.row.limit,
             "ratio": self.ratio,
             **({"scale": self.scale} if self.scale != 1.0 else {}),
@@ -118,10 +123,10 @@ def format_table(night: Night, lines: Sequence[PublishedCell], room: int | None 
 
 
 def _ratio_lines(lines: Sequence[PublishedCell]) -> list[str]:
-    ratios = [one.ratio for one in lines if one.ratio is not None]
-    near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
+    ratios = [(one.ratio, one.at_least) for one in lines if one.ratio is not None]
+    near = sum(abs(ratio - 1) <= NEAR for ratio, _ in ratios)
     words = f"{near} of {format_count(len(ratios), 'published figure')} within {100 * NEAR:g} %"
-    together = [f"{words}, median ratio {median(ratios):.3f}"] if ratios else []
+    together = [f"{words}, median ratio {_of_ratio(*bounded_median(ratios)).text}"] if ratios else []
     return together + [
         f"{one.cell.known_by}: line and buffers were scaled to {one.scale:.3g}, so its ratio is to {one.scale:.3g} of "
         f"the published figure"
@@ -139,6 +144,10 @@ def _cpu_words(lines: Sequence[PublishedCell]) -> Iterator[str]:
         yield words if known else f"none of {count} was measured"
 
 
+def _of_ratio(ratio: float | None, bound: bool) -> Item:
+    return figure(ratio, lambda known: f"{round_down(known, 3) if bound else known:.3f}", bound=bound)
+
+
 def _cpu_rows(name: Item, line: PublishedCell) -> Iterator[tuple[Item | str, ...]]:
     for key, words in CPU_NAMES.items():
         both = line.published_cpu.get(key), line.cpu.get(key)
@@ -153,10 +162,9 @@ def _row(name: Item, line: PublishedCell) -> Iterator[Item | str]:
         return None if row is None else row.get(column)
 
     yield name
-    bound = row is not None and row.at_least
     yield figure(line.published, "{:g}".format)
-    yield of_mega(of("total_bps"), bound=bound)
-    yield figure(line.ratio, lambda ratio: f"{round_down(ratio, 3) if bound else ratio:.3f}", bound=bound)
+    yield of_mega(of("total_bps"), bound=line.at_least)
+    yield _of_ratio(line.ratio, line.at_least)
     yield line.cell.state.value if row is None else of_text(row.limit, [_LIMITS.get(row.limit, row.limit)])
     cores, bps = of("cores_per_gbps"), of("total_bps")
     yield figure(None if cores is None or bps is None else cores * bps / 1e9, "{:.2f}".format)
