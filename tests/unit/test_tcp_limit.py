@@ -140,6 +140,7 @@ def test_the_limit(path: Path, more: dict[str, Any], limit: TcpLimit, words: str
     assert (found.limit, found.at_least) == (limit, limit is not DUT), found.reasons
     assert re.search(words, found.reasons[0]), found.reasons
     assert not code or (code.removeprefix("!") in codes(found)) is not code.startswith("!")
+    assert all("forward IPv4: " in one.text for one in found.warnings if one.code in ("foreign-load", "dut-unread"))
 
 
 def test_pppoe_takes_eight_bytes_of_each_frame() -> None:
@@ -269,4 +270,4 @@ def test_a_virtual_machine_is_judged_by_the_time_that_payload_flowed(ticks: floa
     (flow,) = replace(result, legs=(replace(leg, dut=(begin, end)),)).flows
     assert flow.verdict.limit is limit and len(flow.shares["dut"].cpus) == int(ticks)
     unread = [one.text.partition(",")[0] for one in flow.verdict.warnings if one.code == "dut-unread"]
-    assert unread == ["the guest's CPU times run at another pace than the clock"] * (limit is UNKNOWN)
+    assert unread == ["forward IPv4: the guest's CPU times run at another pace than the clock"] * (limit is UNKNOWN)
