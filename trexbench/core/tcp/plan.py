@@ -303,13 +303,9 @@ class LegReadings:
         return max((ones[-1].at_s - ones[0].at_s for ones in (self.client, self.server) if ones), default=0.0)
 
     def dut_while_counted(self, omit_s: float) -> tuple[DutReading, ...]:
-        """Return the DUT's readings while payload flowed and counted; the whole leg's if those are fewer than two.
-
-        Idle time before and after would make a full core of a short leg look half busy.
-        """
+        """Return the DUT's readings while payload flowed and counted: idle time before and after has another power."""
         first_s, last_s = self.began_s + omit_s - SLACK_S, self.began_s + self.length_s + SLACK_S
-        within = tuple(r for r in self.dut if first_s <= r.t_s and r.t_s + r.took_s <= last_s)
-        return within if len(within) > 1 else self.dut
+        return tuple(r for r in self.dut if first_s <= r.t_s and r.t_s + r.took_s <= last_s)
 
     def dut_since_counted(self, omit_s: float) -> tuple[DutReading, ...]:
         """Return the DUT's readings from the last one in the omitted time on, which has what was dropped there."""

@@ -230,7 +230,8 @@ class TcpResult(Run):
         version, idle = leg.leg.version, self._ping_times(leg.leg.version, loaded=False)
         counted = leg.dut_while_counted(self.plan.omit_s)
         took = {host: process_shares(leg, host) for host in (*HOSTS, "dut")}
-        dut = share_of_dut(counted, self.setup, took["dut"], leg.length_s)
+        # Idle time before and after would make a full core of a short leg look half busy.
+        dut = share_of_dut(counted if len(counted) > 1 else leg.dut, self.setup, took["dut"], leg.length_s)
         flows = find_flows(self.plan, leg)
         carried_bps = whole_sum(flow.received_bps for flow in flows)
         for flow in flows:
