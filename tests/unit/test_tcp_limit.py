@@ -171,6 +171,7 @@ def test_run_delay_on_a_shared_core_is_laid_to_no_other_work(setup: TcpEnvironme
     [
         ("send buffer", {"send_buffer": 16_777_216, "cwnd": 40_000_000}),
         ("receive window", {"peer_window": 12_700_000, "cwnd": 40_000_000}),
+        ("receive window", {"peer_window": 12_700_000, "send_buffer": 22_000_000}),
         ("congestion window", {}),
     ],
 )
