@@ -73,6 +73,8 @@ def test_clocks_of_any_origin_and_late_readings_pair_the_ends() -> None:
     flow = flow_of(PLAN, leg)
     assert flow.retransmits == 1000
     assert all(one.sent_bps == pytest.approx(7e8) for one in flow.intervals[1:])
+    few = (leg.client[0], leg.client[3], replace(leg.client[10], at_s=leg.client[10].at_s + 1))
+    assert "counters-apart" not in codes(flow_of(PLAN, replace(leg, client=few))), "a busy sender's, of 128 connections"
 
 
 @given(st.lists(st.integers(1, 9), max_size=4, unique=True))
