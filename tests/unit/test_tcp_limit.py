@@ -21,6 +21,7 @@ from trexbench.core.units import tcp_payload_bps
 FORWARD = (Leg(Way.FORWARD),)
 APART = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (0,), "dut": (1,)})
 SHARED = TcpEnvironment(one_kernel=True)
+BESIDE_CLIENT = replace(APART, cpus={"client": (1,), "server": (0,), "dut": (1,)})
 GIGABIT = TcpEnvironment(line_bps=1e9)
 THREADED, PPPOE = replace(APART, napi_threads=True), replace(APART, pppoe=True)
 TUNNELLED = replace(THREADED, tunnel_between=CLIENT_DUT)
@@ -69,6 +70,7 @@ SLEEPS_BESIDE = replace(QUEUED, cores=FULL_CORES, packets=0.4, threads=SLEEPS)
 """More would be carried without other work."""
 LOADED = Path(bps=80e6, cores=busy(0.9, 0.9, 0.99), packets=0.2)
 ON_SHARED = Path(bps=80e6, cores=dict.fromkeys(ALL, (0.99, 0.2)))
+THEIRS, WIDER = replace(ON_SHARED, bps=15e9), Path(bps=20e9)
 ALONE = Path(bps=80e6, cores={"dut": (0.3, 0.99)})
 ALONE_WORDS = "the endpoints alone carry 20.00 Gbit/s on the same cores"
 TRIPS = "round trips of 4.00 ms instead of 1.00 ms"
@@ -116,7 +118,8 @@ CASES = [
     case("one kernel, the DUT's own core", Path(cores=busy(0.99, 0.99, 0.99)), DUT, setup=APART),
     case("one kernel, the endpoints' core", Path(cores=dict.fromkeys(ALL, (0.99, 0.6))), CPU, setup=APART),
     case("shared cores, the DUT's work", ON_SHARED, DUT, ALONE_WORDS, setup=SHARED, ceiling=Path(bps=20e9)),
-    case("shared cores, theirs", replace(ON_SHARED, bps=15e9), CPU, "may share", setup=SHARED, ceiling=Path(bps=20e9)),
+    case("shared cores, theirs", THEIRS, CPU, "which it may share with the router, was", setup=SHARED, ceiling=WIDER),
+    case("the other's core is shared", THEIRS, CPU, "its CPU 0 was 99", setup=BESIDE_CLIENT, ceiling=WIDER),
     case("a foreign program on a lab router's core", LOADED, UNKNOWN, code="foreign-load", setup=APART),
     case("packets on it", replace(LOADED, packets=0.9), DUT, setup=APART),
     case("threads, of which the kernel does not tell", LOADED, DUT, setup=THREADED),

@@ -195,7 +195,7 @@ def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
             if thread.busy >= BUSY:
                 parts = f"usr {format_share(thread.user)}, sys {format_share(thread.system)}"
                 yield f"the {host}, which {role}: a thread took {format_share(thread.busy)} of a core ({parts})"
-        shared = "" if apart else ", which it may share with the router"
+        shared = ", which it may share with the router," if "the dut" in evidence.beside(host) else ""
         for core in evidence.filled_cores(host):
             yield f"the {host}, which {role}: its CPU {core.cpu}{shared} was {format_share(core.busy)} busy"
     yield from _run_delays(evidence, asleep=False)
