@@ -111,6 +111,8 @@ CASES = [
     case("a sleeper's run delay explains no queue", SLEEPS_BESIDE, UNKNOWN, code="foreign-load", setup=APART),
     case("drops that explain what was sent again", DROPS, DUT),
     case("drops that do not", replace(DROPS, drops=20), UNKNOWN),
+    case("drops as of an idle DUT", DROPS, UNKNOWN, idle=make_tcp_result(DROPS).legs[0].dut),
+    case("more", DROPS, DUT, "80 frames, 8 of", idle=make_tcp_result(replace(DROPS, drops=8)).legs[0].dut),
     case("too few drops", Path(retransmits=4, drops=4), UNKNOWN),
     case("drops of a queue of the DUT's", replace(DROPS, drop_name=QDISC_DROPS), DUT),
     case("drops of the WAN's queue", replace(DROPS, drop_name=QDISC_DROPS), UNKNOWN, setup=FAST_LINE),

@@ -239,7 +239,7 @@ class TcpResult(Run):
             shares = {host: share_of_host(host, ends[host], self.setup, took[host]) for host in HOSTS} | {"dut": dut}
             ceiling_bps = self._ceilings.get((leg.leg.way, version, flow.sender))
             ping_s, seen = min(idle, default=None), leg.dut_since_counted(self.plan.omit_s)
-            evidence = TcpEvidence(leg.leg, flow, self.setup, shares, ceiling_bps, ping_s, seen)
+            evidence = TcpEvidence(leg.leg, flow, self.setup, shares, ceiling_bps, ping_s, seen, self.idle)
             yield FlowResult(
                 leg=leg.leg,
                 flow=flow,
