@@ -97,6 +97,9 @@ def test_a_sender_that_was_not_read_leaves_what_only_it_knows_unknown() -> None:
 def test_without_the_receivers_readings_there_is_no_rate() -> None:
     flow = flow_of(PLAN, replace(make_leg(PLAN, FORWARD), server=()))
     assert (flow.intervals, flow.received_bps, codes(flow)) == ((), None, {"no-intervals"})
+    dead = altered(make_leg(PLAN, FORWARD), "server", lambda at, one: counted(one, 0.0))
+    for found, what in ((flow, "no interval was read"), (flow_of(PLAN, dead), "nothing came")):
+        assert found.warnings[0].text == f"forward IPv4: {what} of what the client sent"
 
 
 def altered(leg: LegReadings, host: str, change: Callable[[int, HostReading], HostReading]) -> LegReadings:

@@ -139,7 +139,9 @@ def _flow(plan: TcpPlan, leg: LegReadings, sender: str) -> Flow:
         for step in got
     )
     if not intervals:
-        warnings.append(RunWarning("no-intervals", f"{leg.leg}: no interval was read of what the {sender} sent"))
+        counts = [stream.payload_bytes for reading in ends[1] for stream in reading.streams if not stream.sends]
+        what = "no interval was read" if len(counts) < 2 or any(counts) else "nothing came"
+        warnings.append(RunWarning("no-intervals", f"{leg.leg}: {what} of what the {sender} sent"))
     elif odd := sum(not interval.regular for interval in intervals):
         text = f"{odd} of {len(intervals)} intervals are not as long as was asked for: only the mean counts them"
         warnings.append(RunWarning("intervals-irregular", f"{leg.leg}: {text}"))
