@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from trexbench.config.endpoints import TransportConfig
 from trexbench.core.errors import DutError
 from trexbench.core.tcp.plan import HostReading, Way
 from trexbench.endpoint.engines import Embedded, Iperf3
+from trexbench.endpoint.hosts import Agent
 from trexbench.transport import SshTransport
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +68,20 @@ def serving() -> int:
 def nothing_is_left() -> Iterator[None]:
     yield
     eventually(lambda: not agents(), "the agents have ended", 30)
+
+
+class Deaf(Embedded):
+    """A receiver that no payload reaches, as behind a router that drops large packets."""
+
+    def readings(self, agent: Agent) -> tuple[HostReading, ...]:
+        return tuple(
+            replace(one, streams=tuple(replace(s, payload_bytes=0) for s in one.streams)) for one in agent.readings
+        )
+
+
+def test_payload_that_only_fills_the_senders_buffer_was_not_carried() -> None:
+    with pytest.raises(DutError, match=r"no payload came from server .* to client .*: see the MTUs on the way"):
+        run((Deaf(), Embedded()), way=Way.REVERSE)
 
 
 @pytest.mark.parametrize("engine", BOTH)

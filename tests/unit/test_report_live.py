@@ -15,7 +15,7 @@ from tcp_runs import Path, make_tcp_result
 from trexbench.core.load.plan import Plan
 from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.base import LoadStep
-from trexbench.core.tcp.plan import TcpEnvironment
+from trexbench.core.tcp.plan import Leg, TcpEnvironment, Way
 from trexbench.report.run.live import LINE_S, WORDS, Follower, Live, LiveProgress, format_progress
 from trexbench.report.run.summary import plan_words
 from trexbench.report.run.text import open_live
@@ -210,13 +210,15 @@ ONE_KERNEL = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (1,
 )
 def test_hosts_of_one_kernel_are_shown_with_their_own_cpus(setup: TcpEnvironment, words: str) -> None:
     every = (0.2, 0.5, 0.8)
-    result, stream = make_tcp_result(Path(cores={"client": every, "server": every}), setup=setup), io.StringIO()
+    path, stream = Path(cores={"client": every, "server": every}), io.StringIO()
+    result = make_tcp_result(path, legs=[Leg(Way.BIDIR)], setup=setup)
     live = TcpLive(result, stream)
     live.begun(result.legs[0].leg)
     for client, server in zip(result.legs[0].client, result.legs[0].server, strict=True):
         live.seen("client", client)
         live.seen("server", server)
-    assert f"{words}, " in stream.getvalue().splitlines()[-1]
+    last = stream.getvalue().splitlines()[-1]
+    assert last.startswith("bidir IPv4, client sends, 940.0 Mbit/s, ") and f"{words}, " in last
 
 
 @pytest.mark.parametrize(("speedup", "lines"), [(1.0, 3), (1.5, 2), (100.0, 0)])
@@ -225,5 +227,6 @@ def test_where_nothing_is_drawn_in_place_there_is_a_line_per_ten_real_seconds(sp
     live = TcpLive(result, stream, speedup)
     live.begun(result.legs[0].leg)
     for second in range(int(3 * LINE_S) + 1):
-        live.seen("server", replace(result.legs[0].server[0], at_s=float(second)))
-    assert len(stream.getvalue().splitlines()) == lines
+        live.seen("server", replace(result.legs[0].server[0], at_s=float(second), streams=()))
+    said = stream.getvalue().splitlines()
+    assert len(said) == lines and all(line.startswith("forward IPv4, CPU server ") for line in said), "as of iperf3"

@@ -73,6 +73,8 @@ def test_clocks_of_any_origin_and_late_readings_pair_the_ends() -> None:
     flow = flow_of(PLAN, leg)
     assert flow.retransmits == 1000
     assert all(one.sent_bps == pytest.approx(7e8) for one in flow.intervals[1:])
+    few = (leg.client[0], leg.client[3], replace(leg.client[10], at_s=leg.client[10].at_s + 1))
+    assert "counters-apart" not in codes(flow_of(PLAN, replace(leg, client=few))), "a busy sender's, of 128 connections"
 
 
 @given(st.lists(st.integers(1, 9), max_size=4, unique=True))
@@ -95,6 +97,9 @@ def test_a_sender_that_was_not_read_leaves_what_only_it_knows_unknown() -> None:
 def test_without_the_receivers_readings_there_is_no_rate() -> None:
     flow = flow_of(PLAN, replace(make_leg(PLAN, FORWARD), server=()))
     assert (flow.intervals, flow.received_bps, codes(flow)) == ((), None, {"no-intervals"})
+    dead = altered(make_leg(PLAN, FORWARD), "server", lambda at, one: counted(one, 0.0))
+    for found, what in ((flow, "no interval was read"), (flow_of(PLAN, dead), "nothing came")):
+        assert found.warnings[0].text == f"forward IPv4: {what} of what the client sent"
 
 
 def altered(leg: LegReadings, host: str, change: Callable[[int, HostReading], HostReading]) -> LegReadings:

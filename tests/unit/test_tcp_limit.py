@@ -21,6 +21,7 @@ from trexbench.core.units import tcp_payload_bps
 FORWARD = (Leg(Way.FORWARD),)
 APART = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (0,), "dut": (1,)})
 SHARED = TcpEnvironment(one_kernel=True)
+BESIDE_CLIENT = replace(APART, cpus={"client": (1,), "server": (0,), "dut": (1,)})
 GIGABIT = TcpEnvironment(line_bps=1e9)
 THREADED, PPPOE = replace(APART, napi_threads=True), replace(APART, pppoe=True)
 TUNNELLED = replace(THREADED, tunnel_between=CLIENT_DUT)
@@ -69,6 +70,7 @@ SLEEPS_BESIDE = replace(QUEUED, cores=FULL_CORES, packets=0.4, threads=SLEEPS)
 """More would be carried without other work."""
 LOADED = Path(bps=80e6, cores=busy(0.9, 0.9, 0.99), packets=0.2)
 ON_SHARED = Path(bps=80e6, cores=dict.fromkeys(ALL, (0.99, 0.2)))
+THEIRS, WIDER = replace(ON_SHARED, bps=15e9), Path(bps=20e9)
 ALONE = Path(bps=80e6, cores={"dut": (0.3, 0.99)})
 ALONE_WORDS = "the endpoints alone carry 20.00 Gbit/s on the same cores"
 TRIPS = "round trips of 4.00 ms instead of 1.00 ms"
@@ -109,6 +111,8 @@ CASES = [
     case("a sleeper's run delay explains no queue", SLEEPS_BESIDE, UNKNOWN, code="foreign-load", setup=APART),
     case("drops that explain what was sent again", DROPS, DUT),
     case("drops that do not", replace(DROPS, drops=20), UNKNOWN),
+    case("drops as of an idle DUT", DROPS, UNKNOWN, idle=make_tcp_result(DROPS).legs[0].dut),
+    case("more", DROPS, DUT, "80 frames, 8 of", idle=make_tcp_result(replace(DROPS, drops=8)).legs[0].dut),
     case("too few drops", Path(retransmits=4, drops=4), UNKNOWN),
     case("drops of a queue of the DUT's", replace(DROPS, drop_name=QDISC_DROPS), DUT),
     case("drops of the WAN's queue", replace(DROPS, drop_name=QDISC_DROPS), UNKNOWN, setup=FAST_LINE),
@@ -116,7 +120,8 @@ CASES = [
     case("one kernel, the DUT's own core", Path(cores=busy(0.99, 0.99, 0.99)), DUT, setup=APART),
     case("one kernel, the endpoints' core", Path(cores=dict.fromkeys(ALL, (0.99, 0.6))), CPU, setup=APART),
     case("shared cores, the DUT's work", ON_SHARED, DUT, ALONE_WORDS, setup=SHARED, ceiling=Path(bps=20e9)),
-    case("shared cores, theirs", replace(ON_SHARED, bps=15e9), CPU, "may share", setup=SHARED, ceiling=Path(bps=20e9)),
+    case("shared cores, theirs", THEIRS, CPU, "which it may share with the router, was", setup=SHARED, ceiling=WIDER),
+    case("the other's core is shared", THEIRS, CPU, "its CPU 0 was 99", setup=BESIDE_CLIENT, ceiling=WIDER),
     case("a foreign program on a lab router's core", LOADED, UNKNOWN, code="foreign-load", setup=APART),
     case("packets on it", replace(LOADED, packets=0.9), DUT, setup=APART),
     case("threads, of which the kernel does not tell", LOADED, DUT, setup=THREADED),
@@ -140,6 +145,7 @@ def test_the_limit(path: Path, more: dict[str, Any], limit: TcpLimit, words: str
     assert (found.limit, found.at_least) == (limit, limit is not DUT), found.reasons
     assert re.search(words, found.reasons[0]), found.reasons
     assert not code or (code.removeprefix("!") in codes(found)) is not code.startswith("!")
+    assert all("forward IPv4: " in one.text for one in found.warnings if one.code in ("foreign-load", "dut-unread"))
 
 
 def test_pppoe_takes_eight_bytes_of_each_frame() -> None:
@@ -170,6 +176,7 @@ def test_run_delay_on_a_shared_core_is_laid_to_no_other_work(setup: TcpEnvironme
     [
         ("send buffer", {"send_buffer": 16_777_216, "cwnd": 40_000_000}),
         ("receive window", {"peer_window": 12_700_000, "cwnd": 40_000_000}),
+        ("receive window", {"peer_window": 12_700_000, "send_buffer": 22_000_000}),
         ("congestion window", {}),
     ],
 )
@@ -269,4 +276,4 @@ def test_a_virtual_machine_is_judged_by_the_time_that_payload_flowed(ticks: floa
     (flow,) = replace(result, legs=(replace(leg, dut=(begin, end)),)).flows
     assert flow.verdict.limit is limit and len(flow.shares["dut"].cpus) == int(ticks)
     unread = [one.text.partition(",")[0] for one in flow.verdict.warnings if one.code == "dut-unread"]
-    assert unread == ["the guest's CPU times run at another pace than the clock"] * (limit is UNKNOWN)
+    assert unread == ["forward IPv4: the guest's CPU times run at another pace than the clock"] * (limit is UNKNOWN)

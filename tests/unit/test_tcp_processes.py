@@ -168,6 +168,9 @@ def test_bits_for_each_cpu_second_of_tunnel_and_endpoints() -> None:
     assert forward.bits_per_cpu_second == reverse.bits_per_cpu_second == pytest.approx(sum(rates)), "of the same second"
     text = format_tcp(both_ways)
     assert re.search(rf"client sends: dut .* {sum(rates) / 40e6:.1f}\n", text), "in % of a core that is 40 % busy"
+    half = replace(both_ways, legs=(replace(leg, client=leg.client[:1]),))
+    assert half.flows[0].flow.received_bps and half.flows[0].bits_per_cpu_second is None, "half is not the whole"
+    assert re.search(r"client sends: dut .* -\n", format_tcp(half))
     shown = {"client_tunnel": 0.4, "client": 0.2, "server_tunnel": 0.1, "server": 0.3}
     assert columns(shares) == pytest.approx(shown)
     both = flow({**took, "server": [*took["server"], process(6, 0.5, 0.0, "tunnel")]}).shares

@@ -64,7 +64,7 @@ def test_idle_time_around_a_leg_is_none_of_its_cpu_and_power() -> None:
     assert flow.power_w == 4.0
     few = (around[0], around[3], around[-1])
     (flow,) = replace(made, legs=(replace(made.legs[0], dut=few),)).flows
-    assert flow.shares["dut"].cores_busy == pytest.approx(3 / 7) and flow.power_w == pytest.approx(2.0)
+    assert flow.shares["dut"].cores_busy == pytest.approx(3 / 7) and flow.power_w == 4.0, "never an idle DUT's"
     missing = (Missing("power", "the plug does not answer"), Missing("packets per queue", "its driver counts none"))
     unread = tuple(replace(one, observation=replace(one.observation, power_w=None, missing=missing)) for one in few)
     result = replace(made, legs=(replace(made.legs[0], dut=unread),))

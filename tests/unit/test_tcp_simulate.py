@@ -11,7 +11,7 @@ import pytest
 from trexbench.config.schema import read_dut
 from trexbench.core.dut.telemetry import DutReading, Moment
 from trexbench.core.errors import ConfigError
-from trexbench.core.tcp.plan import Leg, TcpPlan, Way
+from trexbench.core.tcp.plan import Leg, TcpPlan, Way, around_plan
 from trexbench.core.tcp.wan import Wan
 from trexbench.session.keep import Output
 from trexbench.session.tcp.legs import measure_tcp
@@ -86,3 +86,5 @@ def test_iperf3_is_not_asked_for_more_than_it_can_tell() -> None:
     with pytest.raises(ConfigError, match=r"86400 intervals of its connections are too many.*--interval"):
         planned(engine="iperf3")
     assert planned().time_s == planned(engine="iperf3", interval=10.0).time_s
+    assert (planned(omit=0.4).omit_s, planned(engine="iperf3", interval=10.0, omit=0.4).omit_s) == (0.4, 1.0)
+    assert [around_plan(TcpPlan((), engine=engine)).omit_s for engine in ("embedded", "iperf3")] == [0.5, 1.0]

@@ -205,6 +205,7 @@ def test_what_is_read_over_a_wan() -> None:
     assert (sent.send_buffer_bytes, got.receive_buffer_bytes, sent.info["snd_wnd"]) == (4_000_000, 4_000_000, 2_000_000)
     assert sent.info["snd_cwnd"] == sent.info["unacked"], "losses keep the congestion window as small as what is sent"
     assert sent.info["total_retrans"] == pytest.approx(1e-4 * got.payload_bytes / 1448, abs=1)
+    assert seen.dut.observation.drops[0].count == 0, "the WAN loses, not the router"
     assert sent.info["min_rtt"] == round(1e6 * TRIP_S)
     around = run(lossy.without_router(), leg)[-1]
     assert around.client.streams[0].info["min_rtt"] < 1000 and around.client.streams[0].info["total_retrans"] == 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from ..core.errors import BenchError, ConfigError, DutError
-from ..core.tcp.plan import HostReading, Leg, LegReadings, Processes, Seen, TcpPlan
+from ..core.tcp.plan import HostReading, Leg, LegReadings, Processes, Seen, TcpPlan, Way
 from ..signals import Interrupted, uninterrupted
 from ..transport import Completed
 from .engines import ENGINES, READY_S, LegPart, TcpEngine
@@ -71,10 +71,11 @@ def run_leg(
     readings, failure = _read_ends(parts, agents)
     if not any(agent.error for agent in agents.values()):
         error = failure or error  # says more than that the other end did not end in time
-    carried = any(stream.payload_bytes for end in readings.values() for reading in end for stream in reading.streams)
-    if not carried:
-        what = f"no payload came from {client.place} to {server.place}"
-        raise error or DutError(what, "see whether a route leads there")
+    streams = (stream for end in readings.values() for reading in end for stream in reading.streams)
+    if not any(stream.payload_bytes for stream in streams if error or not stream.sends):  # a sender's may fill buffers
+        sender, receiver = (server, client) if leg.way is Way.REVERSE else (client, server)
+        what = f"no payload came from {sender.place} to {receiver.place}, though they connected"
+        raise error or DutError(what, "see the MTUs on the way, and whether a firewall drops large packets")
     return LegReadings(
         leg,
         began_s[0] if began_s else clock(),

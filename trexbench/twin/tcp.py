@@ -68,7 +68,7 @@ class TcpTwin:
             # a router that is the limit is busy throughout, however much it carried
             busy_s += at_s - before_s if full else min(at_s - before_s, needed_s)
             before_s, before_bytes = at_s, carried
-            drops = sum(flow.retransmits for flow in flows)
+            drops = sum(flow.retransmits * (1 - lost / flow.loss) for flow in flows if flow.loss)  # not the WAN's
             dut = self._router(began_s + at_s, at_s, moment, [busy_s] * cores, drops)
             yield Instant(at_s, *self._hosts(at_s, flows, leg, plan), dut)
 

@@ -144,15 +144,15 @@ CARRY = ("tunnel", "endpoint")
 """Roles of the processes that move the payload."""
 
 
-def bits_per_cpu_second(shares: Mapping[str, HostShare], setup: TcpEnvironment, bps: float) -> float | None:
+def bits_per_cpu_second(shares: Mapping[str, HostShare], setup: TcpEnvironment, bps: float | None) -> float | None:
     """Divide payload by the CPU time that the tunnel's and the endpoints' processes took on all hosts.
 
-    None unless the programs of both endpoints are among them.
+    None unless the payload is known, and the programs of both endpoints are among them.
     """
     by_host = told_processes(shares, setup)
     busy = sum(process.busy for processes in by_host.values() for process in processes if process.role in CARRY)
     ends = [shares[host].of_role("endpoint") for host in ("client", "server") if host in shares]
-    return bps / busy if len(ends) == 2 and all(ends) and busy > 0 else None
+    return bps / busy if bps is not None and len(ends) == 2 and all(ends) and busy > 0 else None
 
 
 COLUMNS = ("client_tunnel", "client", "server_tunnel", "server")

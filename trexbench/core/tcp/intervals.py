@@ -139,7 +139,9 @@ def _flow(plan: TcpPlan, leg: LegReadings, sender: str) -> Flow:
         for step in got
     )
     if not intervals:
-        warnings.append(RunWarning("no-intervals", f"{leg.leg}: no interval was read of what the {sender} sent"))
+        counts = [stream.payload_bytes for reading in ends[1] for stream in reading.streams if not stream.sends]
+        what = "no interval was read" if len(counts) < 2 or any(counts) else "nothing came"
+        warnings.append(RunWarning("no-intervals", f"{leg.leg}: {what} of what the {sender} sent"))
     elif odd := sum(not interval.regular for interval in intervals):
         text = f"{odd} of {len(intervals)} intervals are not as long as was asked for: only the mean counts them"
         warnings.append(RunWarning("intervals-irregular", f"{leg.leg}: {text}"))
@@ -243,13 +245,13 @@ def _warnings_of_ends(
     if apart_s > max(CLOCKS_APART_S, CLOCKS_APART * max(lengths)) + late_s:
         text = f"the sender's clock says {lengths[0]:.2f} s, the receiver's {lengths[1]:.2f} s"
         warnings.append(RunWarning("clocks-apart", f"{leg.leg}: {text}: rates are the receiver's"))
-    sent, got = (
-        [after - before for before, after in pairwise(map(_payload, _within(plan, ends)))]
-        for ends in (sending, receiving)
-    )
+    within = _within(plan, receiving)
+    got = [after - before for before, after in pairwise(map(_payload, within))]
+    before = [_payload(one) for one in sending if within and one.at_s <= within[0].at_s]
+    since = [_payload(one) for one in sending if within and one.at_s >= within[-1].at_s]
     # What is in flight when the omitted time is over, and between both ends' readings, is at most an interval's.
-    if sum(got) > sum(sent) + max(got, default=0) and sending[-1].at_s >= receiving[-1].at_s:
-        share = format_share(sum(got) / sum(sent) - 1) if sum(sent) else "all"
+    if before and since and sum(got) > (sent := since[0] - before[-1]) + max(got, default=0):
+        share = format_share(sum(got) / sent - 1) if sent else "all"
         warnings.append(RunWarning("counters-apart", f"{leg.leg}: more payload was received than sent, by {share}"))
     return warnings
 

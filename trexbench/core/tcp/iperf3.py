@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Annotated, Any
 
 import msgspec
@@ -102,7 +103,7 @@ def _totals(output: Iperf3Output) -> tuple[Totals, float]:
     totals: Totals = []
     is_reverse = bool(output.start.test_start and output.start.test_start.reverse)
     after_s, omit_s, omitting = 0.0, 0.0, False
-    for interval in output.intervals:
+    for interval, _ in groupby(output.intervals):  # a server whose client is interrupted prints its last one twice
         first = interval.streams[0] if interval.streams else None
         if first is not None and omitting and not first.omitted and first.seconds - first.end > first.seconds / 10:
             # It began in the omitted time, but has only the payload that came afterwards.

@@ -114,9 +114,9 @@ def _warnings(evidence: TcpEvidence, limit: TcpLimit) -> Iterator[RunWarning]:
         yield RunWarning("dut-polls", "the DUT's workers poll and are always busy: its CPU is no evidence")
     elif not evidence.dut_busy and (full := evidence.busy_cores("dut")):
         text = f"the DUT's CPU {full[0].cpu} had no time left, most of it for other work than packets"
-        yield RunWarning("foreign-load", text)
+        yield RunWarning("foreign-load", f"{leg}: {text}")
     elif limit is TcpLimit.UNKNOWN and not dut.cpus:
         why = "no CPU time of the DUT is known"
         if evidence.setup.dut_is_guest and any(reading.observation.cpus for reading in evidence.dut):
             why = "the guest's CPU times run at another pace than the clock, as an emulated processor's do"
-        yield RunWarning("dut-unread", f"{why}: the DUT may have been the limit")
+        yield RunWarning("dut-unread", f"{leg}: {why}: the DUT may have been the limit")

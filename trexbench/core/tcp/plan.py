@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import ceil
 
 from ..dut.telemetry import CpuTime, DutReading, Missing
 from ..typed import Amount, Count
@@ -123,6 +124,11 @@ class TcpPlan:
         """Return the plan with the leg's congestion control, if it asks for one."""
         return replace(self, congestion=leg.congestion or self.congestion)
 
+    @property
+    def as_sent(self) -> TcpPlan:
+        """The plan as its engine carries it out: iperf3 omits whole seconds, and tells no payload in the last part."""
+        return replace(self, omit_s=float(ceil(self.omit_s))) if self.engine == "iperf3" else self
+
 
 CEILING_S, CEILING_OMIT_S = 3.0, 0.5
 """Time for each way around the DUT, and the omitted part of it: in a network at hand even the largest windows open."""
@@ -130,7 +136,7 @@ CEILING_S, CEILING_OMIT_S = 3.0, 0.5
 
 def around_plan(plan: TcpPlan) -> TcpPlan:
     """Return the plan of the runs that precede the legs, without the DUT between the endpoints."""
-    return replace(plan, time_s=CEILING_S, interval_s=min(1.0, plan.interval_s), omit_s=CEILING_OMIT_S)
+    return replace(plan, time_s=CEILING_S, interval_s=min(1.0, plan.interval_s), omit_s=CEILING_OMIT_S).as_sent
 
 
 @dataclass(frozen=True)
@@ -303,13 +309,9 @@ class LegReadings:
         return max((ones[-1].at_s - ones[0].at_s for ones in (self.client, self.server) if ones), default=0.0)
 
     def dut_while_counted(self, omit_s: float) -> tuple[DutReading, ...]:
-        """Return the DUT's readings while payload flowed and counted; the whole leg's if those are fewer than two.
-
-        Idle time before and after would make a full core of a short leg look half busy.
-        """
+        """Return the DUT's readings while payload flowed and counted: idle time before and after has another power."""
         first_s, last_s = self.began_s + omit_s - SLACK_S, self.began_s + self.length_s + SLACK_S
-        within = tuple(r for r in self.dut if first_s <= r.t_s and r.t_s + r.took_s <= last_s)
-        return within if len(within) > 1 else self.dut
+        return tuple(r for r in self.dut if first_s <= r.t_s and r.t_s + r.took_s <= last_s)
 
     def dut_since_counted(self, omit_s: float) -> tuple[DutReading, ...]:
         """Return the DUT's readings from the last one in the omitted time on, which has what was dropped there."""

@@ -16,7 +16,7 @@ import msgspec
 
 from ..dut.telemetry import POWER, DutReading, mean_power
 from ..errors import StoreError
-from ..means import of_known
+from ..means import of_known, whole_sum
 from ..run import Run, noted_warnings
 from ..typed import read_stored
 from ..units import LONGEST_S
@@ -47,8 +47,8 @@ class FlowResult:
     ceiling_bps: float | None = None  # rate of the endpoints without the router, for the same way and version
     bits_per_cpu_second: float | None = None
     """Bits received over the CPU seconds of all ``endpoint`` and ``tunnel`` processes; absent where not known."""
-    carried_bps: float = 0.0
-    """Payload of all directions of the leg, which its CPU time was taken for."""
+    carried_bps: float | None = None
+    """Payload of all directions of the leg, which its CPU time was taken for; None if that of one is not known."""
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
@@ -230,15 +230,16 @@ class TcpResult(Run):
         version, idle = leg.leg.version, self._ping_times(leg.leg.version, loaded=False)
         counted = leg.dut_while_counted(self.plan.omit_s)
         took = {host: process_shares(leg, host) for host in (*HOSTS, "dut")}
-        dut = share_of_dut(counted, self.setup, took["dut"], leg.length_s)
+        # Idle time before and after would make a full core of a short leg look half busy.
+        dut = share_of_dut(counted if len(counted) > 1 else leg.dut, self.setup, took["dut"], leg.length_s)
         flows = find_flows(self.plan, leg)
-        carried_bps = sum(flow.received_bps or 0.0 for flow in flows)
+        carried_bps = whole_sum(flow.received_bps for flow in flows)
         for flow in flows:
             ends = dict(zip((flow.sender, flow.receiver), (flow.sending, flow.receiving), strict=True))
             shares = {host: share_of_host(host, ends[host], self.setup, took[host]) for host in HOSTS} | {"dut": dut}
             ceiling_bps = self._ceilings.get((leg.leg.way, version, flow.sender))
             ping_s, seen = min(idle, default=None), leg.dut_since_counted(self.plan.omit_s)
-            evidence = TcpEvidence(leg.leg, flow, self.setup, shares, ceiling_bps, ping_s, seen)
+            evidence = TcpEvidence(leg.leg, flow, self.setup, shares, ceiling_bps, ping_s, seen, self.idle)
             yield FlowResult(
                 leg=leg.leg,
                 flow=flow,

@@ -49,6 +49,8 @@ class TcpEvidence:
     ping_s: float | None = None
     """The idle path's shortest round trip."""
     dut: Sequence[DutReading] = ()
+    idle: Sequence[DutReading] = ()
+    """The DUT's counters while only echo requests passed."""
 
     def share(self, host: str) -> HostShare:
         return self.shares.get(host, HostShare(host))
@@ -195,7 +197,7 @@ def of_endpoints(evidence: TcpEvidence) -> Iterator[str]:
             if thread.busy >= BUSY:
                 parts = f"usr {format_share(thread.user)}, sys {format_share(thread.system)}"
                 yield f"the {host}, which {role}: a thread took {format_share(thread.busy)} of a core ({parts})"
-        shared = "" if apart else ", which it may share with the router"
+        shared = ", which it may share with the router," if "the dut" in evidence.beside(host) else ""
         for core in evidence.filled_cores(host):
             yield f"the {host}, which {role}: its CPU {core.cpu}{shared} was {format_share(core.busy)} busy"
     yield from _run_delays(evidence, asleep=False)
@@ -262,15 +264,23 @@ def of_dut(evidence: TcpEvidence) -> Iterator[str]:
         for core in evidence.dut_busy:
             alone = f"the endpoints alone carry {format_bits(evidence.ceiling_bps)} on the same cores"
             yield f"CPU {core.cpu} was {format_share(core.busy)} busy, and {alone}"
-    again, drops = evidence.flow.retransmits or 0, 0
-    if len(evidence.dut) > 1:
-        ends = (evidence.dut[at].observation.drops for at in (0, -1))
-        first, last = ({(drop.name, drop.port, drop.queue): drop.count for drop in counters} for counters in ends)
-        # without a WAN's queueing disciplines, which are the WAN, or wait for it
-        own = (key for key in first.keys() & last.keys() if evidence.setup.wan is None or key[0] != QDISC_DROPS)
-        drops = sum(max(0, last[key] - first[key]) for key in own)
-    if again >= FEWEST_RETRANSMITS and drops >= HALF * again:
-        yield f"the DUT dropped {drops} frames, and {again} segments were sent again"
+    again, (drops, span_s) = evidence.flow.retransmits or 0, _drops(evidence.dut, evidence.setup)
+    idle, idle_s = _drops(evidence.idle, evidence.setup)
+    usual = round(idle * span_s / idle_s) if idle_s > 0 else 0  # of link-layer protocols, and frames for other hosts
+    if again >= FEWEST_RETRANSMITS and drops - usual >= HALF * again:
+        more = f", {usual} of them as an idle one does" if usual else ""
+        yield f"the DUT dropped {drops} frames{more}, and {again} segments were sent again"
+
+
+def _drops(readings: Sequence[DutReading], setup: TcpEnvironment) -> tuple[int, float]:
+    """Return the frames dropped between the first and the last reading, and the time between."""
+    if len(readings) < 2:
+        return 0, 0.0
+    ends = (readings[at].observation.drops for at in (0, -1))
+    first, last = ({(drop.name, drop.port, drop.queue): drop.count for drop in counters} for counters in ends)
+    # without a WAN's queueing disciplines, which are the WAN, or wait for it
+    own = (key for key in first.keys() & last.keys() if setup.wan is None or key[0] != QDISC_DROPS)
+    return sum(max(0, last[key] - first[key]) for key in own), readings[-1].t_s - readings[0].t_s
 
 
 def of_shared_cores(evidence: TcpEvidence) -> Iterator[str]:

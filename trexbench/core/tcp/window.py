@@ -93,13 +93,14 @@ def _window_of(flow: Flow, stream: int, ping_s: float | None) -> TcpWindow | Non
         return None
     buffers = [count.receive_buffer_bytes for r in flow.receiving for count in r.streams if count.stream == stream]
     offered, known = of_known(median, (count.value("snd_wnd") for count in counts)), of_known(median, buffers)
-    sizes = {  # in this order: the first two are settings, the last is what TCP made of the path
+    sizes = {
         "send buffer": of_known(median, (count.send_buffer_bytes for count in counts)),
         "receive window": offered or (RECEIVE_USABLE * known if known is not None else None),
         "congestion window": of_known(median, (count.in_bytes("snd_cwnd") for count in counts)),
     }
-    for kind, size in sizes.items():
-        lossy = kind == "congestion window" and (flow.retransmitted or 0.0) > MOST_LOSS
-        if size is not None and in_flight >= FULL[kind] * size and not lossy:
-            return TcpWindow(kind, in_flight, size, base_s, 8 * in_flight / base_s, rate_bps)
-    return None
+    if (flow.retransmitted or 0.0) > MOST_LOSS:
+        del sizes["congestion window"]
+    full = {kind: size for kind, size in sizes.items() if size is not None and in_flight >= FULL[kind] * size}
+    # The last is what TCP made of the path; the others are settings, of which the one that allows less counts.
+    kind = min(full, key=lambda kind: (kind == "congestion window", FULL[kind] * full[kind]), default=None)
+    return None if kind is None else TcpWindow(kind, in_flight, full[kind], base_s, 8 * in_flight / base_s, rate_bps)

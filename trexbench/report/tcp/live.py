@@ -45,9 +45,12 @@ class TcpLive:
 
     def _words(self, receiver: str, at_s: float) -> str:
         before, now = self._last[receiver]
-        received = _payload_received(now) - _payload_received(before)
-        words = [f"{self._leg}", format_bits(8 * received / (now.at_s - before.at_s))]
-        if sender := self._last.get("client" if receiver == "server" else "server"):
+        both = self._leg is not None and self._leg.way is Way.BIDIR
+        words = [f"{self._leg}, client sends" if both else f"{self._leg}"]
+        if now.streams:  # the genuine iperf3 reports them at its end
+            received = _payload_received(now) - _payload_received(before)
+            words.append(format_bits(8 * received / (now.at_s - before.at_s)))
+        if now.streams and (sender := self._last.get("client" if receiver == "server" else "server")):
             resent, resent_now = (sum(one.info.get("total_retrans", 0) for one in read.streams) for read in sender)
             trips_s = [one.info["rtt"] / 1e6 for one in sender[1].streams if one.sends and "rtt" in one.info]
             words.append(f"retransmits {resent_now - resent}")

@@ -154,7 +154,7 @@ def _cpu_rows(flow: FlowResult, setup: TcpEnvironment) -> Iterator[tuple[str, ..
         if not share.cpus and not share.threads and not processes[host]:
             continue
         cores_busy = share.cores_busy
-        per_percent = or_dash(flow.carried_bps / (100 * cores_busy) if cores_busy else None, mega)
+        per_percent = or_dash(flow.carried_bps / (100 * cores_busy) if flow.carried_bps and cores_busy else None, mega)
         busy = f"{cores_busy:.2f} cores" if share.cpus else NONE
         yield (f"{name_of_flow(flow)}: {host}", busy, *[NONE] * 4, per_percent)
         cores = sorted(share.cpus, key=lambda one: one.busy, reverse=True)[:_CORES]

@@ -92,7 +92,7 @@ def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
         pings=usual if wish.ping is None else wish.ping,
     )
     _require_measurable(plan)
-    return plan
+    return plan.as_sent
 
 
 def _require_measurable(plan: TcpPlan) -> None:
