@@ -38,7 +38,7 @@ from .verdict.streams import StreamLoss, find_stream_losses, find_stream_warning
 T = TypeVar("T")
 SCHEMA = "trexbench/run"
 VERSION = 3
-ANALYSIS_VERSION = 29
+ANALYSIS_VERSION = 30
 """Version of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 
 
