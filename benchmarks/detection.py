@@ -115,6 +115,11 @@ def noisy(rng: np.random.Generator, noise: float) -> History:
     return LEVEL * (1 + noise * rng.standard_normal(NIGHTS))
 
 
+def unsettled(rng: np.random.Generator, noise: float) -> History:
+    """A history whose noise trebles at a random night, for ever."""
+    return LEVEL * (1 + noise * np.where(np.arange(NIGHTS) < rng.integers(30, 150), 1, 3) * rng.standard_normal(NIGHTS))
+
+
 def stepped(rng: np.random.Generator, noise: float, step: float) -> tuple[History, int]:
     """A history that ends 20 nights after its step."""
     at = int(rng.integers(30, NIGHTS - LATELY))
@@ -215,6 +220,7 @@ def print_false(all_methods: Sequence[Method], count: int, seed: int) -> None:
         *((f"single bad nights, noise {noise:.1%}", partial(with_outliers, noise=noise)) for noise in (0.002, 0.01)),
         *((f"two modes, {low:.0%} low", partial(bimodal, noise=0.005, low=low)) for low in (0.1, 0.2, 0.5)),
         ("two modes, 5 nights each", partial(dwelling, noise=0.005)),
+        *((f"noise {noise:.1%}, then three times that", partial(unsettled, noise=noise)) for noise in (0.003, 0.01)),
     ]
     print_row("", [method.name for method in all_methods])
     for name, make in makes:

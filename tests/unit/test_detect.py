@@ -75,6 +75,12 @@ def test_two_modes_of_some_nights_each_are_not_told_every_time() -> None:
     assert len(changes) <= 6
 
 
+def test_noise_that_trebles_is_seldom_a_change() -> None:
+    """By the noise of the nights before alone, there is one change in each such history."""
+    histories = [[*noisy(60, seed=seed), *noisy(60, noise=0.009, seed=1000 + seed)] for seed in range(scaled(60, 8))]
+    assert sum(len(find(values)) for values in histories) <= 0.8 * len(histories)
+
+
 def test_what_was_told_is_not_unsaid() -> None:
     values = [*noisy(30), *noisy(20, 4.8e6), *noisy(20, 5.1e6), *two_modes(30, 0.3, 4)]
     changes = find(values)

@@ -524,9 +524,57 @@ def test_case_7_a_knee_below_the_next_window_is_no_smaller_share_of_frames_that_
     assert is_the_knee(analysis.directions[0], 335_380.0) and codes(analysis) == ["duplicates"]
 
 
-def test_case_7_a_stranger_sends_at_a_rate_of_its_own() -> None:
-    analysis = judged(World(CAPACITY, foreign_pps=5000.0), warmup_pps=100_000.0)
-    assert codes(analysis) == ["foreign-frames"] and analysis.directions[0].limit is Limit.DUT
+@pytest.mark.parametrize("kind", ["ramp", "search"])
+@pytest.mark.parametrize("seed", range(scaled(60, 3)))
+def test_case_7_what_strangers_send_hides_no_loss(kind: str, seed: int) -> None:
+    """Either all the time, which is left out, or from a moment on, when nothing is known of the loss."""
+    rng = random.Random(seed)
+    capacity, most, from_s = rng.uniform(2e5, 1.1e6), 10 ** rng.uniform(2, 5), rng.choice([0.0, rng.uniform(3, 60)])
+
+    class Stranger(SimulatedGenerator):
+        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+            self.world = replace(self.world, foreign_pps=most if self.clock.now_s > from_s else 0.0)
+            super()._deliver(direction, forwarded, seconds)
+
+    (one,) = judged(World(capacity), Stranger, kind=kind).directions
+    if one.limit is Limit.DUT:
+        assert (one.low_pps or 0) <= 1.003 * capacity and capacity <= 1.002 * (one.high_pps or 0)
+    else:
+        assert one.limit is Limit.UNKNOWN and one.maximum_pps <= 1.003 * capacity
+    assert from_s or kind == "search" or one.limit is Limit.DUT, (
+        "a search's ramp may be too short to see them below the knee"
+    )
+
+
+def test_case_1_frames_of_the_overload_that_come_in_the_trial_confirm_nothing() -> None:
+    class Detour(SimulatedGenerator):
+        """A seventh of the frames comes 1.5 s later."""
+
+        late: Sequence[tuple[float, int]] = ()
+
+        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+            now_s, later = self.clock.now_s, forwarded // 7
+            came = sum(frames for at_s, frames in self.late if at_s <= now_s)
+            self.late = (*(one for one in self.late if one[0] > now_s), (now_s + 1.5, later))
+            super()._deliver(direction, forwarded - later + came, seconds)
+
+    (one,) = judged(World(9.7e5), Detour).directions
+    assert one.limit is Limit.UNKNOWN and "more frames came back than were sent" in one.reasons[0]
+
+
+@pytest.mark.parametrize("seed", range(scaled(40, 2)))
+def test_case_1_a_delay_that_varies_is_no_loss_that_lasts(seed: int) -> None:
+    rng = random.Random(seed)
+    capacity, delay_s, part = rng.uniform(2e5, 1.1e6), 10 ** rng.uniform(-3, -1), rng.uniform(0.02, 0.3)
+
+    class Varying(SimulatedGenerator):
+        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+            delay = max(0.0, delay_s * (1 + part * self._rng.gauss(0, 1)))
+            self.world = replace(self.world, latency_s=delay)
+            super()._deliver(direction, forwarded, seconds)
+
+    (one,) = judged(World(capacity), Varying, ramp_s=600.0, loss_threshold=0.0).directions
+    assert (one.low_pps or 0) <= 1.002 * capacity and capacity <= 1.002 * (one.high_pps or 0)
 
 
 def test_case_7_counters_of_different_instants_are_no_finding() -> None:

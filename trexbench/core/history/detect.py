@@ -171,8 +171,12 @@ def _next_change(history: Sequence[float], changes: Sequence[LevelChange], small
     of_night = np.minimum(np.arange(size - 1), len(levels) - 1)
     columns, since = _Level(*np.asarray(levels)[of_night].T[:, :, None]), np.arange(1, LATELY + 1)
     nights = np.concatenate([history[start + 1 :], np.full(LATELY - 1, np.nan)])
-    away = np.cumsum(np.lib.stride_tricks.sliding_window_view(nights, LATELY) - columns.mean, axis=1) / since
-    scores = columns.scores(away, since)
+    apart = np.lib.stride_tricks.sliding_window_view(nights, LATELY) - columns.mean
+    away, squares = (np.cumsum(apart**power, axis=1) / since for power in (1, 2))
+    # The nights since may scatter more than those before.
+    known = LATELY if changes else 1
+    scatter = (known * columns.noise**2 + since * (squares - away**2)) / (known + since - 1)
+    scores = columns._replace(noise=np.sqrt(np.fmax(columns.noise**2, scatter))).scores(away, since)
     possible = (scores >= SCORE) & (np.abs(away) >= smallest.of(columns.mean))
     possible[: least - 1] = possible[:, 0] = False
     mornings = [(row + column, -float(scores[row, column]), row) for row, column in np.argwhere(possible).tolist()]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import pairwise
 from math import ceil, inf
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple, TypeVar
 
 from ..means import of_known
@@ -345,7 +345,7 @@ def find_skew_s(plan: Plan, samples: Sequence[Sample], direction: Direction) -> 
 
     No port can receive more than was sent, unless the two were read at different instants, and the excess of some
     intervals is missing in others: the greatest excess of intervals in a row shows how much others may seem to lose.
-    Foreign frames come all the time. 0 where all streams are counted at one instant.
+    Foreign frames, and frames that come twice, do so all the time. 0 where all streams are counted at one instant.
     """
     fine, phases = replace(plan, window_s=plan.sample_s), (Phase.WARMUP, *MEASURED_PHASES)
     samples = samples[: max((i + 1 for i, s in enumerate(samples) if s.phase in phases), default=0)]
@@ -355,11 +355,12 @@ def find_skew_s(plan: Plan, samples: Sequence[Sample], direction: Direction) -> 
     built = (build_window(direction, (samples[first], samples[last])) for first, last in spans)
     windows = [w for w in built if w.sent]
     rows = (windows[at : at + STEADY] for at in range(len(windows) - STEADY + 1))
-    always = (-sum(w.lost for w in row) / sum(w.sent for w in row) for row in rows if all(w.lost < 0 for w in row))
-    usual = max(always, default=0.0)
+    always = [(-sum(w.lost for w in row), row) for row in rows if all(w.lost < 0 for w in row)]
+    twice = median([more / sum(w.sent for w in row) for more, row in always] or [0.0])
+    others_pps = median([more / (row[-1].end_s - row[0].begin_s) for more, row in always] or [0.0])
     most = extra = 0.0
     for w in windows:
-        extra = max(0.0, extra - w.lost - usual * w.sent)
+        extra = max(0.0, extra - w.lost - max(twice * w.sent, others_pps * (w.end_s - w.begin_s)))
         most = max(most, (extra - 1) / w.sent_pps)
     return min(MAX_SKEW_S, MORE_SKEW * most)
 

@@ -100,7 +100,9 @@ def find_loss(plan: Plan, windows: Sequence[Window]) -> range:
             # The row may begin before the loss, which begins where the sums rise by more than the skew.
             least, slack = min(sums[start:end]), windows[end - 1].skew
             first = max(i for i in range(start, end) if sums[i] <= least + slack)
-            return range(first, max(end, min(first + plan.windows, len(windows))))
+            last = min(first + plan.windows, len(windows))
+            if sums[last] - sums[first] > slack:
+                return range(first, max(end, last))
     return range(0)
 
 

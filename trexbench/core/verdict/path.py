@@ -41,17 +41,19 @@ frame, and shorter than a long one."""
 
 @dataclass(frozen=True)
 class FramePath:
-    """The share of the frames sent, equal at every rate, that a path loses itself; negative where frames come twice."""
+    """Effects of a path on frames that are the same at every rate."""
 
-    lost: float = 0.0
+    lost: float = 0.0  # share of those sent that the path loses itself; negative where frames come twice
+    others_pps: float = 0.0  # received beyond them, as something else sends all the time
 
     def correct(self, window: Window) -> Window:
         """The window as it would be on a sound path; the loss that is left may be the DUT's."""
-        if not self.lost:
+        if self == SOUND:
             return window
         # The share of few frames varies by chance; of many, a little less than the DUT's loss is left.
-        chance = 2 * sqrt(abs(self.lost) * window.sent)
-        received = window.received / (1 - self.lost)
+        others = self.others_pps * (window.end_s - window.begin_s)
+        chance = 2 * sqrt(abs(self.lost) * window.sent + others)
+        received = (window.received - others) / (1 - self.lost)
         received = min(received + chance, max(window.sent, received))
         rate = window.received_pps * (received / window.received if window.received else 1.0)
         return window._replace(received=round(received), received_pps=rate)
@@ -75,7 +77,20 @@ def find_path(measured: RunWindows, direction: Direction) -> FramePath:
             windows.append(look)
     if len(windows) > len(ramp):
         windows.sort(key=lambda window: window.sent_pps)
-    return FramePath(_find_share(windows, (*ramp, *looks)))
+    if share := _find_share(windows, (*ramp, *looks)):
+        return FramePath(share)
+    # Frames of others come at one rate in time, so their share of the microseconds is the same in all windows.
+    warm = measured_windows(plan, samples, direction, (Phase.WARMUP,))
+    timed, seen, warm = ([_in_time(window) for window in part] for part in (windows, (*ramp, *looks), warm))
+    # As a load rises, a port that is read late has received more at a steady rate, too, but not in the warm-up.
+    share = _find_share(timed, seen) if warm else 0.0
+    return FramePath(others_pps=-1e6 * share) if share < 0 and _row_of(warm).is_like(share) else SOUND
+
+
+def _in_time(window: Window) -> Window:
+    """The window with its microseconds in place of the frames sent, and as many missing."""
+    elapsed_us = round(1e6 * (window.end_s - window.begin_s))
+    return window._replace(sent=elapsed_us, received=elapsed_us - window.lost)
 
 
 def _find_share(ramp: Sequence[Window], seen: Sequence[Window]) -> float:

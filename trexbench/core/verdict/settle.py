@@ -6,7 +6,7 @@ drain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
@@ -16,11 +16,14 @@ from ..load.plan import MIN_OFFERED_PPS, Direction
 from ..load.sample import CONFIRM_PHASES, Phase, Sample, by_trial
 from ..load.windows import NOTHING_SHARE, RunWindows, Window, build_window
 from ..units import format_pps, format_share
-from .blame import blame, misses, nothing_came
+from .blame import BLAME_SHARE, blame, misses, nothing_came
 from .evidence import MAX_RECHECKS, find_evidence, find_rechecks
+from .knee import find_sustained
 from .parts import Limit, Trial, Verdict
 from .path import alike, find_path
 
+LEAST_MORE = 0.001
+"""Share by which more frames may come back than were sent: hosts and switches announce themselves."""
 FAR_MORE = 2.0
 """A DUT that loses no larger share at this many times a rate is not saturated at it (benchmarks/verdicts.py)."""
 
@@ -59,46 +62,54 @@ def hold_of(direction: Direction, samples: Sequence[Sample]) -> HeldRate:
 
 
 def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]:
-    """Drained trials. One passes if its loss, without the path's, is within the threshold; Trial.loss has both."""
-    trials, path = [], find_path(measured, direction)
+    """Drained trials. One passes if its loss, without the path's, is within the threshold; Trial.loss has both.
+
+    It does not where clearly more came back than was sent.
+    """
+    trials, path, loss = [], find_path(measured, direction), measured.plan.loss_threshold
     for number in by_trial(measured.samples, Phase.CONFIRM_DRAIN):
         _, _, window, offered = find_held(measured.samples, direction, CONFIRM_PHASES, number)
-        beyond, sent_pps = path.correct(window).loss, window.sent_pps
+        corrected, sent_pps = path.correct(window), window.sent_pps
         offered = sent_pps if misses(offered, sent_pps) or misses(sent_pps, offered) else offered
-        kept = beyond is not None and beyond <= measured.plan.loss_threshold
+        kept = corrected.sent > 0 and corrected.excess(loss) <= 0 and not _has_more(corrected, loss)
         trials.append(Trial(number, offered, window.sent, window.received, window.loss, kept))
     return tuple(trials)
+
+
+def _has_more(window: Window, loss: float) -> bool:
+    return -window.lost > max(LEAST_MORE, loss) * window.sent
 
 
 def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials: Sequence[Trial]) -> Verdict:
     """The verdict, corrected or withdrawn where the drain or the trials contradict it."""
     if verdict.limit not in (Limit.DUT, Limit.NONE, Limit.UNKNOWN) or not measured.plan.seeks_knee:
         return verdict
-    carried = (1 - find_evidence(measured, direction).path.lost) * (1 - measured.plan.loss_threshold)
     confirmed = max((trial.offered_pps for trial in trials if trial.passed), default=0.0)
-    held = {t: find_held(measured.samples, direction, CONFIRM_PHASES, t.number).window for t in trials if not t.passed}
-    failed = [t for t, w in held.items() if t.received < carried * t.sent]
-    failed = [t for t in failed if blame(measured.plan, [held[t]])[0] is not Limit.GENERATOR_RX]
+    path, loss = find_path(measured, direction), measured.plan.loss_threshold
+    held = {t: path.correct(find_held(measured.samples, direction, CONFIRM_PHASES, t.number).window) for t in trials}
+    lossy = [t for t, w in held.items() if not t.passed and w.excess(loss) > 0]
+    failed = [t for t in lossy if blame(measured.plan, [held[t]])[0] is not Limit.GENERATOR_RX]
     if verdict.limit is not Limit.DUT:
         return _bounded(verdict, confirmed, failed)
     reason = _came_late(measured, direction, verdict) or (_only_carried(measured, direction) if trials else "")
     reason = reason or _carried_far_more(measured, direction, verdict)
+    reason = reason or _more_came(measured, direction, verdict, held.values())
     if not confirmed:
         reason = reason or _lost_less(measured, direction, verdict, failed) or _none_without_loss(measured, failed)
     if reason:
         unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
     # RFC 2544: the fastest rate at which a trial lost none, unless only the tester's receiver failed a faster one.
-    if confirmed and not measured.plan.loss_threshold and (failed or not held):
+    if confirmed and not loss and (failed or all(trial.passed for trial in trials)):
         came = confirmed
     elif failed and failed[0] is trials[0]:
         # What came through where most was lost: of other rates hardly more was offered than the DUT carries.
-        worst = max(failed, key=lambda trial: trial.loss or 0.0)
-        came = worst.received / carried / worst.sent * worst.offered_pps
+        worst = max(failed, key=lambda trial: held[trial].loss or 0.0)
+        came = held[worst].received / (1 - loss) / held[worst].sent * worst.offered_pps
     else:
         return verdict
     maximum = max(confirmed, min(verdict.maximum_pps, came))
-    low = confirmed or maximum * (1 - measured.plan.loss_threshold)
+    low = confirmed or maximum * (1 - loss)
     came_low = next(
         (t.received / t.sent * t.offered_pps for t in trials if t.passed and t.offered_pps == confirmed), None
     )
@@ -127,7 +138,7 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
     after = [window for window in evidence.windows if window.begin_s >= verdict.saturated_at_s]
     claimed = sum(window.lost for window in after if window.is_bad(measured.plan.loss_threshold))
     whole, path = build_window(direction, (samples[0], drained)), evidence.path
-    missing = whole.sent * (1 - path.lost) - whole.received
+    missing = path.correct(whole).lost
     # A short overload may leave most of its frames in rings; where far more came back than was sent, others send, too.
     if abs(missing) >= (1 - NOTHING_SHARE) * claimed:
         return ""
@@ -136,6 +147,19 @@ def _came_late(measured: RunWindows, direction: Direction, verdict: Verdict) -> 
         "stopped: the path delays frames, or a port's counters, by more than a window; use a longer `window:` in the "
         "plan"
     )
+
+
+def _more_came(measured: RunWindows, direction: Direction, verdict: Verdict, trials: Iterable[Window]) -> str:
+    """Explain that other frames may have hidden lost ones, as clearly more came back than was sent; else empty."""
+    least_pps, windows = BLAME_SHARE * verdict.maximum_pps, find_evidence(measured, direction).windows
+    more = [-w.lost - w.skew > least_pps * (w.end_s - w.begin_s) for w in windows]
+    first = find_sustained(more, measured.plan.windows)
+    seen = [w for w in trials if _has_more(w, measured.plan.loss_threshold)] if first is None else windows[first:]
+    if not seen:
+        return ""
+    share, pps = format_share(-seen[0].lost / seen[0].sent), format_pps(seen[0].sent_pps)
+    who = f"something else sends to port {direction.rx}"
+    return f"{share} more frames came back than were sent at {pps}: {who}, and may hide what was lost"
 
 
 def _only_carried(measured: RunWindows, direction: Direction) -> str:

@@ -154,5 +154,7 @@ def _foreign_warnings(measured: RunWindows, result: DirectionResult) -> Iterator
     plan, windows = measured.plan, measured_windows(measured.plan, measured.samples, result.direction, SEEN_PHASES)
     more = result.received > (1 + plan.loss_threshold) * result.sent
     if more or find_sustained([misses(w.received, w.sent) for w in windows], plan.windows) is not None:
-        where = f"port {result.direction.rx}"
+        others_pps = find_evidence(measured, result.direction).path.others_pps
+        rate = f", {format_pps(others_pps)} all the time, which do not count" if others_pps else ""
+        where = f"port {result.direction.rx}{rate}"
         yield "foreign-frames", f"more frames came back than were sent: something else sends to {where}"
