@@ -114,7 +114,7 @@ def readme_steps() -> list[Step]:
         ("lint and types", True, 0),
         ("unit", False, 1),
         ("commands and page", False, 2),
-        ("root, side by side", False, 2),
+        ("root, side by side", False, 1),
         ("root, measuring", False, 0),
     )
     assert len(named) == len(commands), "README's 'Test it' has other commands than .ci/steps.py has names"
