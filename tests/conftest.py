@@ -9,8 +9,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +41,6 @@ settings.register_profile(
 )
 settings.load_profile("trexbench")
 
-ROOT = Path(__file__).parents[1]
 PAGE, EYES = "tests/page/", "tests/page/test_eyes.py"
 _BEGUN_S = pytest.StashKey[float]()
 _NUMBERS = itertools.count()
@@ -59,35 +56,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
 
-    items.sort(key=lambda item: _has_own_labs(item.nodeid))  # single tests fill what whole files leave of the workers
-
 
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
 
 
-@cache
-def _is_apart(path: str) -> bool:
-    return path.startswith("tests/root/") and 'scope="module"' not in (ROOT / path).read_text(encoding="utf-8")
-
-
-def _has_own_labs(nodeid: str) -> bool:
-    """Test whether it is of a file whose tests share nothing: each makes what it needs, which takes seconds."""
-    return _is_apart(nodeid.partition("::")[0])
-
-
 class ByFixtures(LoadScopeScheduling):
     """Gives all tests of a file to one worker, and all of the page but the longest file: they share a browser.
 
-    Root tests that share no lab are given one by one.
     Marks of ``xdist_group`` would say the same, but are ignored by pytest-xdist 3.8.0 on pytest 9.2.0.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        if _has_own_labs(nodeid):
-            return nodeid
         return PAGE if path.startswith(PAGE) and path != EYES else path
 
 
