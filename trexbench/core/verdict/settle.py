@@ -64,7 +64,7 @@ def hold_of(direction: Direction, samples: Sequence[Sample]) -> HeldRate:
 def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]:
     """Drained trials. One passes if its loss, without the path's, is within the threshold; Trial.loss has both.
 
-    It does not where clearly more came back than was sent.
+    None passes to which clearly more came back than was sent: that may hide lost frames.
     """
     trials, path, loss = [], find_path(measured, direction), measured.plan.loss_threshold
     for number in by_trial(measured.samples, Phase.CONFIRM_DRAIN):
