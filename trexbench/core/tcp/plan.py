@@ -126,7 +126,7 @@ class TcpPlan:
 
     @property
     def as_sent(self) -> TcpPlan:
-        """The plan as its engine carries it out: iperf3 omits whole seconds, and reports nothing for the rest of one."""
+        """The plan as its engine carries it out: iperf3 omits whole seconds, and has no figure for a part of one."""
         return replace(self, omit_s=float(ceil(self.omit_s))) if self.engine == "iperf3" else self
 
 
