@@ -44,8 +44,8 @@ def test_ramp_leaves_a_document_a_picture_and_the_answer_first(tmp_path: Path, s
     (path,) = documents(tmp_path)
     document = json.loads(path.read_text())
     assert document["status"] == "complete" and document["simulated"] is True
-    # A window lasts 200 ms here: on a busy machine its ends are known to some milliseconds.
-    assert 0.9 < document["total_pps"] / (2 * 0.97 * 10e9 / ((360.1667 + 20) * 8)) < 1.02
+    # A window lasts 200 ms here: its ends are known to some milliseconds, and a late sender catches up.
+    assert 0.9 < document["total_pps"] / (2 * 0.97 * 10e9 / ((360.1667 + 20) * 8)) < 1.1
     # Some of which are one percent of the last windows: then the sender was late.
     assert {one["limit"] for one in document["analysis"]} <= {"none", "generator-tx"}
     assert [one["mean_frame_bytes"] for one in document["profiles"].values()] == pytest.approx([360.1667] * 2, abs=1e-3)
