@@ -140,6 +140,31 @@ def test_a_figure_that_no_trial_confirms_is_not_the_maximum(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["policer", "collapse"])
+def test_what_a_trial_carries_only_at_first_is_no_throughput(kind: str, seed: int) -> None:
+    """A policer's tokens last for part of a trial; what carries less as soon as it is overloaded carried the rest."""
+    rng = random.Random(seed)
+    capacity, bucket_s, loss = rng.uniform(2e5, 1.1e6), rng.uniform(0.05, 1.0), rng.choice((0.001, 0.005, 0.0))
+
+    class Policed(SimulatedGenerator):
+        tokens = 0.0
+
+        def _forward(self, direction: Direction, frames: int, most: float) -> int:
+            left = self.tokens + most
+            passed = super()._forward(direction, frames, left)
+            self.tokens = min(bucket_s * capacity, left - passed)
+            return passed
+
+    world = World(capacity, collapse=rng.uniform(0.2, 0.9) if kind == "collapse" else 0.0, noise=0.0, seed=seed)
+    changes = {"ramp_s": rng.choice((20.0, 60.0)), "confirm_s": 10.0, "loss_threshold": loss}
+    analysis = judged(world, Policed if kind == "policer" else SimulatedGenerator, **changes)
+    (one,) = analysis.directions
+    assert one.at_least or holds(one, capacity, 0.001 + loss), one
+    more = (one.confirmed_pps or 0.0) > 1.003 * capacity / (1 - loss)
+    assert ("carried-more" in {each.code for each in analysis.warnings}) >= more and not (more and kind == "collapse")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_search_soaks_out_a_dut_that_slows_down(seed: int) -> None:
     """Hot after 20 to 60 s, or a turbo that lasts so long: the slow rate, or no figure."""
     rng = random.Random(seed)

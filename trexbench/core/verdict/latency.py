@@ -129,7 +129,7 @@ def quantile_s(counters: LatencyCounters, share: float) -> float | None:
 
 
 def _latency(measured: RunWindows, trial: int, direction: Direction) -> Latency:
-    held, after, window, offered_pps = find_held(measured.samples, direction, LATENCY_PHASES, trial)
+    held, after, window, _, offered_pps = find_held(measured.samples, direction, LATENCY_PHASES, trial)
     last = after.reading.latency.get(direction.tx) or LatencyCounters(0, 0)
 
     def averages(readings: Iterable[LatencyCounters]) -> list[float]:

@@ -34,6 +34,7 @@ class HeldRate(NamedTuple):
     samples: Sequence[Sample]  # while sending
     last: Sample  # after the drain
     window: Window  # all frames from the start until drained, but rates, CPU and queue of the sending part
+    late: Window  # second half of the sending part
     offered_pps: float
 
 
@@ -58,7 +59,8 @@ def hold_of(direction: Direction, samples: Sequence[Sample]) -> HeldRate:
         ierrors=drained.ierrors,
         link_up=sending.link_up and drained.link_up,
     )
-    return HeldRate(held, samples[-1], window, held[0].asked_pps[direction])
+    late = build_window(direction, samples[len(held) // 2 : len(held) + 1])
+    return HeldRate(held, samples[-1], window, late, held[0].asked_pps[direction])
 
 
 def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]:
@@ -68,7 +70,7 @@ def find_trials(measured: RunWindows, direction: Direction) -> tuple[Trial, ...]
     """
     trials, path, loss = [], find_path(measured, direction), measured.plan.loss_threshold
     for number in by_trial(measured.samples, Phase.CONFIRM_DRAIN):
-        _, _, window, offered = find_held(measured.samples, direction, CONFIRM_PHASES, number)
+        _, _, window, _, offered = find_held(measured.samples, direction, CONFIRM_PHASES, number)
         corrected, sent_pps = path.correct(window), window.sent_pps
         offered = sent_pps if misses(offered, sent_pps) or misses(sent_pps, offered) else offered
         kept = corrected.sent > 0 and corrected.excess(loss) <= 0 and not _has_more(corrected, loss)
@@ -99,14 +101,18 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     if reason:
         unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
+    came = inf
+    if failed and failed[0] is trials[0]:
+        # What came through where most was lost: of other rates hardly more was offered than the DUT carries.
+        worst = max(failed, key=lambda trial: held[trial].loss or 0.0)
+        late = path.correct(find_held(measured.samples, direction, CONFIRM_PHASES, worst.number).late)
+        whole, came = (w.received / w.sent * worst.offered_pps / (1 - loss) for w in (held[worst], late))
+        if 2 * whole - came >= confirmed > came:
+            confirmed = 0.0  # and passed only as the first half did: the DUT polices the traffic, or slows down
     # RFC 2544: the fastest rate at which a trial lost none, unless only the tester's receiver failed a faster one.
     if confirmed and not loss and (failed or all(trial.passed for trial in trials)):
         came = confirmed
-    elif failed and failed[0] is trials[0]:
-        # What came through where most was lost: of other rates hardly more was offered than the DUT carries.
-        worst = max(failed, key=lambda trial: held[trial].loss or 0.0)
-        came = held[worst].received / (1 - loss) / held[worst].sent * worst.offered_pps
-    else:
+    elif came == inf:
         return verdict
     maximum = max(confirmed, min(verdict.maximum_pps, came))
     low = confirmed or maximum * (1 - loss)
