@@ -105,10 +105,11 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
     if failed and failed[0] is trials[0]:
         # What came through where most was lost: of other rates hardly more was offered than the DUT carries.
         worst = max(failed, key=lambda trial: held[trial].loss or 0.0)
-        late = path.correct(find_held(measured.samples, direction, CONFIRM_PHASES, worst.number).late)
-        whole, came = (w.received / w.sent * worst.offered_pps / (1 - loss) for w in (held[worst], late))
-        if 2 * whole - came >= confirmed > came:
-            confirmed = 0.0  # and passed only as the first half did: the DUT polices the traffic, or slows down
+        windows = held[worst], path.correct(find_held(measured.samples, direction, CONFIRM_PHASES, worst.number).late)
+        shares = (w.received / w.sent if w.sent else inf for w in windows)
+        came, at_length = (share * worst.offered_pps / (1 - loss) for share in shares)
+        if 2 * came - at_length >= confirmed > at_length:  # what was confirmed came in the first half only
+            confirmed, came = 0.0, at_length
     # RFC 2544: the fastest rate at which a trial lost none, unless only the tester's receiver failed a faster one.
     if confirmed and not loss and (failed or all(trial.passed for trial in trials)):
         came = confirmed
