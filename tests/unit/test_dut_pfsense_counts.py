@@ -45,17 +45,27 @@ def test_counts(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("name", "drops", "unknown"),
-    [("igc0", [("Ierrs", 9)], False), ("mce0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], True)],
+    [
+        ("igc0", [("Ierrs", 9)], False),
+        ("ice0", [("rx_discards", 6), ("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], False),
+        ("mce0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], True),
+    ],
 )
 def test_counters_are_those_of_the_nics_driver(
     tmp_path: Path, name: str, drops: list[tuple[str, int]], unknown: bool
 ) -> None:
-    """if_em.c and if_igc.c: Ierrs has the missed frames in it. Where no source was read, that is told."""
+    """if_em.c and if_igc.c: Ierrs has the missed frames in it. ice_lib.c: "Discarded Rx Packets by Port".
+
+    Where no source was read, that is told.
+    """
     first, other = PFSENSE.ports
-    box = PfsenseBox(nics={name: Nic("90:ec:77:1b:63:58", rx=50, missed=9), "ix1": Nic("90:ec:77:1b:63:56")})
+    told = {"dev.ice.0.hw.mac.rx_discards": "6", "dev.ice.0.pf.rxqs.0.rx_packets": "50"}
+    nics = {name: Nic("90:ec:77:1b:63:58", rx=50, missed=9), "ix1": Nic("90:ec:77:1b:63:56")}
+    box = PfsenseBox(nics=nics, sysctls=told)
     seen = Bench(tmp_path, box, replace(PFSENSE, cables=(replace(first, interface=name), other))).dut.observe()
     assert seen.ports[0] == PortCount(0, 50, 0)
     assert [(one.name, one.count) for one in seen.drops if one.port == 0 and one.name != "Drop"] == drops
+    assert [one.packets for one in seen.queues if one.port == 0] == [50] * (name == "ice0")
     assert any("driver was not read" in one.reason for one in seen.missing) == unknown
 
 

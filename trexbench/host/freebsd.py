@@ -21,9 +21,11 @@ _REASON = re.compile(r"  ([a-z-]{1,25}) +([0-9]{1,20})(?![0-9])")
 _CPU_STATES = 5
 """user, nice, sys, intr, idle: sys/sys/resource.h."""
 
-PACKETS_OF_QUEUE = re.compile(r"(?:[a-z_]+\.)?(?:queue|que|rxq|rxstat|queue_rx_)([0-9]{1,4})\.(?:rx_|i)?packets")
-"""Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``, vtnet
-``rxq0.ipackets``."""
+PACKETS_OF_QUEUE = re.compile(
+    r"(?:[a-z_]+\.(?:0\.)?)?(?:queue|que|rxq|rxqs\.|rxstat|queue_rx_)([0-9]{1,4})\.(?:rx_|i)?packets"
+)
+"""Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, ice ``pf.rxqs.0.rx_packets``, mce
+``rxstat0.packets``, vtnet ``rxq0.ipackets``."""
 LOST_BY_QUEUE = re.compile(r"rxq([0-9]{1,4})\.[a-z]+\.nobuffer")
 """Frames for which one receive queue of vmx had no buffer, in none of netstat's columns (sys/dev/vmware/vmxnet3)."""
 SENT_BY_QUEUE = re.compile(r"queue[0-9]{1,4}\.tx_packets")
@@ -229,6 +231,10 @@ _IXL = NicCounters(own_drops=True)
 """sys/dev/ixl/ixl_pf_main.c, ixl_update_vsi_stats: Idrop has the frames for which queue or port had no buffer, Ierrs
 broken ones, Oerrs and Drop what the NIC did not send."""
 
+_ICE = NicCounters(leaves=("hw.mac.rx_discards",), own_drops=True)
+"""sys/dev/ice/ice_lib.c, ice_get_ifnet_counter: Idrop has the frames for which a queue had no descriptor, and not those
+for which the port had no room. Drop has frames for a link that is down."""
+
 _VMX = NicCounters()
 """sys/dev/vmware/vmxnet3/if_vmx.c, vmxnet3_get_counter: all are iflib's; its host's are read as LOST_BY_QUEUE."""
 
@@ -236,8 +242,8 @@ _VTNET = NicCounters(silent_ring=True)
 """sys/dev/virtio/network/if_vtnet.c, vtnet_get_counter: Idrop has frames for which there was no mbuf; what its
 host drops before is in no counter here. Its ring is a buf_ring (sys/net/ifq.c, drbr_enqueue)."""
 
-_BY_DRIVER: Mapping[str, NicCounters]
-_BY_DRIVER = {"ix": _IX, "ixl": _IXL, "vmx": _VMX, "vtnet": _VTNET} | dict.fromkeys(("em", "igb", "igc"), _E1000)
+_BY_DRIVER: dict[str, NicCounters] = {"ix": _IX, "ixl": _IXL, "ice": _ICE, "vmx": _VMX, "vtnet": _VTNET}
+_BY_DRIVER |= dict.fromkeys(("em", "igb", "igc"), _E1000)
 _ANY = NicCounters(known=False)
 
 
