@@ -48,6 +48,7 @@ def test_counts(bench: Bench) -> None:
     [
         ("igc0", [("Ierrs", 9)], False),
         ("ice0", [("rx_discards", 6), ("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], False),
+        ("cxl0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], False),
         ("mce0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], True),
     ],
 )

@@ -238,12 +238,16 @@ for which the port had no room. Drop has frames for a link that is down."""
 _VMX = NicCounters()
 """sys/dev/vmware/vmxnet3/if_vmx.c, vmxnet3_get_counter: all are iflib's; its host's are read as LOST_BY_QUEUE."""
 
+_CXGBE = NicCounters()
+"""sys/dev/cxgbe/t4_main.c, cxgbe_get_counter: Idrop has the frames for which port or queue had no room, Drop those that
+its own rings refused."""
+
 _VTNET = NicCounters(silent_ring=True)
 """sys/dev/virtio/network/if_vtnet.c, vtnet_get_counter: Idrop has frames for which there was no mbuf; what its
 host drops before is in no counter here. Its ring is a buf_ring (sys/net/ifq.c, drbr_enqueue)."""
 
 _BY_DRIVER: dict[str, NicCounters] = {"ix": _IX, "ixl": _IXL, "ice": _ICE, "vmx": _VMX, "vtnet": _VTNET}
-_BY_DRIVER |= dict.fromkeys(("em", "igb", "igc"), _E1000)
+_BY_DRIVER |= dict.fromkeys(("em", "igb", "igc"), _E1000) | dict.fromkeys(("cxgbe", "cxl", "cc"), _CXGBE)
 _ANY = NicCounters(known=False)
 
 
