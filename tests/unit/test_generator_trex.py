@@ -107,8 +107,10 @@ def test_a_full_queue_that_is_not_tried_again_is_full(generator: TrexGenerator) 
                 result["m_total_queue_drop"] = 7
         return answer
 
+    assert generator.read().streams.keys() == {0, 1}
     generator._channel.batch = answered  # type: ignore[method-assign]
-    assert generator.read().queue_full == 7
+    reading = generator.read()
+    assert (reading.queue_full, reading.streams) == (7, {}), "CCoreEthIFStateless::update_node_flow_stat counts before"
 
 
 def test_a_slow_first_answer_shifts_no_interval(bench: Bench, generator: TrexGenerator) -> None:
