@@ -40,7 +40,7 @@ from .verdict.streams import StreamLoss, find_stream_losses, find_stream_warning
 T = TypeVar("T")
 SCHEMA = "trexbench/run"
 VERSION = 3
-ANALYSIS_VERSION = 30
+ANALYSIS_VERSION = 31
 """Version of the analysis: raise it whenever a figure changes, so that stored figures are derived again."""
 
 
