@@ -104,6 +104,7 @@ def test_a_profiles_own_groups_are_used_if_each_stream_has_another(
         streams = after_a_second(bench, generator, 1000.0).streams
         counts = [(one.sent, one.received_by(1 - port)) for port, one in streams.items()]
         assert counts == ([((500, 500), (500, 500))] * 2 if counted else [])
+        assert ("packet groups of its own" in str(generator.facts()["streams_not_counted"])) is not counted
 
 
 @pytest.mark.parametrize("refusing", [0, 1])

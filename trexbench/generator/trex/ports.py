@@ -338,6 +338,8 @@ def obstacles(status: Mapping[str, Any], force: bool = False) -> Iterator[tuple[
         yield "owner", f"belongs to {owner!r}", "wait until it is given back, or take it with --force"
     elif state not in IDLE and not force:
         yield "state", f"is busy ({state}) without an owner", "--force stops it and takes it"
+    if status.get("captured"):
+        yield "capture", "is captured, and stays in service mode", "end that: in TRex's console, `capture clear`"
     if not link_up(status):
         yield "link", "has no link", "check the cable, and that the interface at its other end is up"
 

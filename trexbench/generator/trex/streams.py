@@ -52,9 +52,12 @@ class PortStreams:
         self._streams = by_port
         loaded = {port: as_profile(path, tunables, port, streams) for port, streams in self._streams.items()}
         self._tagged, self.counted = {}, {}
-        self.uncounted = self._why_not_counted(own=any(map(own_groups, self._streams.values())))
+        own = any(map(own_groups, self._streams.values()))
+        self.uncounted = self._why_not_counted(own)
         for port in tx_ports:
             self._place(port)
+        if own and self.counted.keys() != self._streams.keys():
+            self.uncounted = self.uncounted or "the profile has packet groups of its own, not another for each stream"
         return loaded
 
     def tag(self, rates_pps: Mapping[int, float]) -> None:
