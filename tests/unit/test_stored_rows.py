@@ -434,7 +434,7 @@ def test_a_store_that_is_gone_is_not_one_without_documents(fresh: Fresh) -> None
     damage(MONTH)
     other = fresh()
     gone = unread(r"results/(?!nights/).*\.json$", PermissionError("no longer"))
-    with gone, pytest.raises(StoreError, match="cannot be reached"):
+    with gone, pytest.raises(StoreError, match="its credentials, and the clock here"):
         all_rows(other, list[str]().append)
 
 
