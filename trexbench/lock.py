@@ -54,7 +54,7 @@ def locked(name: str, busy: str = "", doing: str = "", wait_s: float = 0.0) -> I
             user = getpass.getuser()
         except (KeyError, OSError):  # a user id without a name, as in some containers
             user = f"uid {os.getuid()}"
-        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
         holder = f"process {os.getpid()} of {user}, since {since}{doing and ': ' + doing}"
         os.pwrite(handle, holder[:400].encode(), 0)
         yield

@@ -48,6 +48,8 @@ def test_without_telemetry_nothing_is_read_of_the_dut(tmp_path: Path) -> None:
         ("trexbench ramp --lat", {"--latency"}),
         ("trexbench tcp --engine ", {"embedded", "iperf3"}),
         ("trexbench suite table home", {"home-routers-2022"}),
+        ("trexbench nightly lab --fleet fl", {"fl"}),
+        ("trexbench results compare be", {"be"}),
     ],
 )
 def test_completion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, found: set[str]) -> None:

@@ -97,6 +97,8 @@ def test_a_simulated_night_is_marked_and_resumed_as_it_was_started() -> None:
 def test_a_night_that_could_not_be_run_says_why() -> None:
     begin_night("nightly", cells=(), error="suites/nightly.yaml: broken", finished="x")
     assert lines()["night"] == "2026-11-20 nightly: not run, suites/nightly.yaml: broken"
+    begin_night("nightly", error="nothing was measured: x", judged="Nothing was measured tonight: x", finished="x")
+    assert lines()["night"] == "2026-11-20 nightly: 1 of 1 cells measured; Nothing was measured tonight: x"
 
 
 def test_a_night_that_runs_is_under_way_and_watched_instead_of_resumed() -> None:

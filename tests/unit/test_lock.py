@@ -77,7 +77,7 @@ def test_the_holder_is_named_with_what_it_does(run_directory: Path, wait_s: floa
         assert time.monotonic() - begun >= wait_s
     text = str(raised.value)
     assert text.startswith(f"tester 127.0.0.1:4501 is in use (process {other.pid} of ")
-    assert "ramp of lab-linux, var2-64b" in text and "\n" not in text
+    assert " UTC: ramp of lab-linux, var2-64b" in text and "\n" not in text
     assert raised.value.exit_code == 8
 
 

@@ -434,7 +434,7 @@ def test_a_store_that_is_gone_is_not_one_without_documents(fresh: Fresh) -> None
     damage(MONTH)
     other = fresh()
     gone = unread(r"results/(?!nights/).*\.json$", PermissionError("no longer"))
-    with gone, pytest.raises(StoreError, match="cannot be reached"):
+    with gone, pytest.raises(StoreError, match="its credentials, and the clock here"):
         all_rows(other, list[str]().append)
 
 
@@ -552,6 +552,8 @@ def test_a_query_reads_the_tables(tmp_path: Path) -> None:
     (row, *_) = open_index(tmp_path, pytest.fail).rows()
     assert set(columns) == {"limited_by", *row.to_dict(), *vars(row.cell)} - {"limit", "cell"} and found
     assert query("select distinct simulated, total_pps > 0 from runs", tmp_path, pytest.fail)[1] == [(1, 1)]
+    twice = query("select 1.5 a, 2 a, 3 a_1", tmp_path, pytest.fail)
+    assert twice == (["a", "a_1", "a_1_1"], [(1.5, 2, 3)]), "JSON would lose one of two alike"
     (problem,) = query("select path from problems", tmp_path, pytest.fail)[1]
     assert tmp_path / problem[0] == folder / "bad.json" and path.exists()
 

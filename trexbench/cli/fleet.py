@@ -43,7 +43,7 @@ UNSAFE = rare(
     help="Allow a scheduler on another machine without TLS; each result warns of it.",
 )
 _HERE = click.option(
-    "--fleet", metavar="FILE", default=str(HERE), show_default=True, help="Testers, DUTs and their cables."
+    "--fleet", metavar="FILE", cls=Option, default=str(HERE), show_default=True, help="Testers, DUTs and their cables."
 )
 _AT = removed("--scheduler", "the scheduler's address is the fleet.yaml's", "name it there")
 _EXAMPLES = """\b

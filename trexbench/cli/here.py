@@ -129,7 +129,7 @@ def _night_words(night: NightGlance, under_way: bool) -> str:
     ended += [f"{states['failed']} failed"] if states["failed"] else []
     ended += ["simulated"] if night.simulated else []
     ended += [] if night.finished is not None else ["under way" if under_way else "not finished"]
-    ended += [night.error] if night.error else []
+    ended += [night.error] if night.error and not night.judged else []  # which says it again
     return f"{night.night} {night.suite}: {'; '.join(filter(None, [', '.join(ended), night.judged]))}"
 
 

@@ -17,7 +17,7 @@ from ..report.sheet import make_sheet
 from ..session.process import utc_now
 from .options import DATE, ONLY, complete_duts, complete_modes, complete_suites, formats, results_option
 from .output import OutputForm, warn, write
-from .verbs import rare, removed, verb
+from .verbs import Option, rare, removed, verb
 
 if TYPE_CHECKING:
     from ..core.history.regression import Judgement
@@ -46,7 +46,7 @@ others as with every verb.
 @click.option("--since", type=DATE, help="Do not count regressions that began before this night, only list them.")
 @ONLY
 @formats("text", "json", "csv", "md")
-@click.option("--junit", metavar="FILE", help="Also write JUnit XML to this file; - is standard output.")
+@click.option("--junit", cls=Option, metavar="FILE", help="Also write JUnit XML to this file; - is standard output.")
 @removed("--markdown", "a judgement is written in one form besides --junit", "use --format md -o FILE")
 @removed("--github", "annotations are no longer printed", "use --format md -o $GITHUB_STEP_SUMMARY, or --junit FILE")
 @click.option(

@@ -11,7 +11,7 @@ from ..core.errors import ConfigError, StoreError
 from ..report.clean import clean
 from . import options as o
 from .output import OutputForm, make_directory, note, warn, write
-from .verbs import removed, verbs
+from .verbs import Option, complete_files, removed, verbs
 
 _RESULTS = o.results_option()
 
@@ -54,8 +54,8 @@ def show(run: Path | None, results: Path, picture: Path | None, form: OutputForm
     "  trexbench results compare nightly@2026-11-20 nightly@2026-11-21\n"
     "  trexbench results compare kernel-6.12 kernel-6.18\n"
 )
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", shell_complete=complete_files)
+@click.argument("second", shell_complete=complete_files)
 @_RESULTS
 @click.option("--anyway", is_flag=True, help="Compare even unlike runs; the result names the differences.")
 @o.formats("text", "json", "csv", "md")
@@ -199,6 +199,7 @@ def prune(results: Path, keep_nights: int | None, before: str | None, yes: bool)
     "-o",
     "--output",
     "named",
+    cls=Option,
     required=True,
     metavar="FILE",
     help="File to write; a directory for several runs, or with a trailing slash.",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..config.heading import Heading as Heading
 from ..core.errors import ConfigError
@@ -25,6 +26,14 @@ class Option(click.Option):
     def __init__(self, *args: Any, heading: Heading = Heading.OTHER, usual: bool = True, **more: Any) -> None:
         super().__init__(*args, **more)
         self.heading, self.usual = heading, usual
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        is_file = self.metavar == "FILE"
+        return complete_files(ctx, self, incomplete) if is_file else super().shell_complete(ctx, incomplete)
+
+
+def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
 
 
 def _show_all(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:

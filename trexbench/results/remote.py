@@ -413,4 +413,6 @@ def _as_store_error(address: str) -> Iterator[None]:
         except Exception as error:  # each library has errors of its own
             _forget_lost(address, error)
             text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            raise StoreError(f"{address} cannot be reached: {text}", "check the address, and its credentials") from None
+            clock = ", and the clock here" * isinstance(error, PermissionError)  # S3 takes minutes off for forged
+            remedy = f"check the address, and its credentials{clock}"
+            raise StoreError(f"{address} cannot be reached: {text}", remedy) from None

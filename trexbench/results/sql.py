@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,10 @@ def ask(
             clock.start()
             try:
                 answer = db.execute(statements[0])
-                names = [column[0] for column in answer.description or []]
+                names = list[str]()
+                for name, *_ in answer.description or []:
+                    more = (f"{name}_{number}" for number in itertools.count(1))
+                    names.append(next(one for one in itertools.chain([name], more) if one not in names))
                 return names, [tuple(map(_plain, row)) for row in answer.fetchall()]
             finally:
                 clock.cancel()
@@ -65,7 +70,9 @@ def _fill(db: Any, runs: Sequence[RunRow] | Sequence[Path], problems: Sequence[t
 
 
 def _plain(value: Any) -> Any:
-    """Turn dates, decimals and lists into text, and truth into a number."""
+    """Turn dates and lists into text, truth and decimals into numbers."""
     if isinstance(value, bool):
         return int(value)
+    if isinstance(value, Decimal):
+        return float(value)
     return value if value is None or isinstance(value, _PLAIN) else str(value)
