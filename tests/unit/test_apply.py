@@ -13,7 +13,7 @@ from boxes import BoxTransport, Said
 
 from trexbench.core.errors import DutError, StoreError
 from trexbench.dut.apply import apply, revert, summary
-from trexbench.dut.journal import Entry, FileJournal, state_dir
+from trexbench.dut.journal import Entry, FileJournal, NoJournal, state_dir
 from trexbench.dut.settings import Change, Command
 
 
@@ -31,6 +31,15 @@ def test_changes_are_announced_counted_and_taken_back_the_last_one_first(bench: 
     back = revert(bench.dut, bench.transport, bench.journal)
     assert back.reverted == done[::-1] and not back.forgotten
     assert not Path(bench.journal.name).exists() and bench.revert() == 0
+
+
+def test_a_failed_change_names_the_way_back_where_there_is_one(bench: Bench) -> None:
+    """A lab that ends with its run takes its router's changes with it."""
+    bench.transport.fail["ip link set"] = Said(stderr="busy", returncode=1)
+    with pytest.raises(DutError, match=r"busy$"):
+        apply(bench.dut, bench.transport, NoJournal())
+    with pytest.raises(DutError, match="busy: 'trexbench dut revert' undoes what was changed"):
+        bench.apply()
 
 
 def test_two_applies_are_taken_back_to_the_first_state(bench: Bench) -> None:

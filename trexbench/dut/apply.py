@@ -57,7 +57,7 @@ def apply(
                 for command in change.do:
                     run(transport, command)
             except DutError as error:  # the class is kept: a suite tries again after a lost connection
-                remedy = "'trexbench dut revert' undoes what was changed"
+                remedy = "'trexbench dut revert' undoes what was changed" if journal.entries() else ""
                 raise type(error)(f"{change.what}: {error}", remedy) from None
             if change.lasts:  # it may have restarted the DUT or its daemon
                 identity = dut.identity()
