@@ -100,6 +100,9 @@ def test_an_installation_is_preferred_to_the_package(tmp_path: Path) -> None:
     api = "class STLClient: pass\nSTLProfile = STLStream = STLPktBuilder = STLClient"
     client = load_client(trex_directory(tmp_path, api))
     assert (client.origin, client.version) == (str(tmp_path), "v9.99")
+    sources = trex_directory(tmp_path / "scripts", api)
+    (sources / "VERSION").rename(tmp_path / "VERSION")
+    assert str(load_client(sources)) == f"{sources} v9.99"
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path) -> None:

@@ -127,9 +127,10 @@ def _find_in_directory(directory: Path) -> Client:
             f"no TRex client in {directory}",
             f"name the directory that holds t-rex-64, {_INTERACTIVE.parts[0]}/ and external_libs/",
         )
-    version = directory / "VERSION"
-    name = version.read_text().strip() if version.is_file() else directory.absolute().name
-    return Client(str(directory.absolute()), name, interactive, external)
+    whole = directory.absolute()
+    version = (whole.parent if whole.name == "scripts" else whole) / "VERSION"  # sources have it above scripts/
+    name = version.read_text().strip() if version.is_file() else whole.name
+    return Client(str(whole), name, interactive, external)
 
 
 def _find_installed() -> Client:

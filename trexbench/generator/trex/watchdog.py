@@ -1,15 +1,16 @@
 """Stops TRex ports if the harness dies without doing so: ``python -m trexbench.generator.trex.watchdog``.
 
 Reads a line of JSON, ``{"server", "rpc_port", "api_h", "handlers": {port: handler}}``. A second line means that all is
-well; the end of input without one, that the harness was killed: then exactly these ports are stopped and released. It
-runs in a session of its own, and ends only with its input. It imports nothing but the standard library and zmq, to
-start fast, and to work where the rest is broken.
+well; the end of input without one, that the harness was killed, or that the server hangs: then exactly these ports are
+stopped, emptied and released. It runs in a session of its own, and ends only with its input. It imports nothing but the
+standard library and zmq, to start fast, and to work where the rest is broken.
 """
 
 from __future__ import annotations
 
 import json
 import signal
+import socket
 import sys
 from collections.abc import Mapping
 from typing import IO, Any
@@ -17,7 +18,7 @@ from typing import IO, Any
 import zmq
 
 TIMEOUT_MS = 2000
-ATTEMPTS = 3
+ATTEMPTS = 300  # ten minutes: a server that hangs, or cannot be reached, goes on sending once it wakes
 
 
 def main(lines: IO[str] = sys.stdin) -> int:
@@ -35,11 +36,19 @@ def read(lines: IO[str]) -> Mapping[str, Any] | None:
 
 
 def silence(watched: Mapping[str, Any]) -> bool:
-    """Stop, then release the ports, with ATTEMPTS on new sockets; True once the server has answered."""
+    """Stop, then release the ports, with ATTEMPTS on new sockets; True once the server has answered.
+
+    A server that is gone, so that nobody listens there, needs no more attempts.
+    """
     message = json.dumps(commands(watched)).encode()
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     try:
-        return any(_ask(context, watched, message) for _ in range(ATTEMPTS))
+        for _ in range(ATTEMPTS):
+            if _ask(context, watched, message):
+                return True
+            if _is_gone(watched):
+                break
+        return False
     finally:
         context.destroy(linger=0)
 
@@ -47,7 +56,8 @@ def silence(watched: Mapping[str, Any]) -> bool:
 def commands(watched: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Make a JSON-RPC batch in which all ports stop before the first is released."""
     ports = [{"port_id": int(port), "handler": handler} for port, handler in watched["handlers"].items()]
-    calls = [("stop_traffic", {**port, "profile_id": "*"}) for port in ports] + [("release", port) for port in ports]
+    methods = ("stop_traffic", "remove_all_streams", "release")
+    calls = [(method, {**port, "profile_id": "_"}) for method in methods for port in ports]
     return [
         {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "api_h": watched["api_h"]}}
         for number, (method, params) in enumerate(calls, 1)
@@ -65,6 +75,14 @@ def _ask(context: zmq.Context[zmq.Socket[bytes]], watched: Mapping[str, Any], me
             return bool(request.recv())
         except zmq.ZMQError:
             return False
+
+
+def _is_gone(watched: Mapping[str, Any]) -> bool:
+    try:
+        socket.create_connection((watched["server"], watched["rpc_port"]), TIMEOUT_MS / 1000).close()
+    except OSError as error:
+        return isinstance(error, ConnectionRefusedError)
+    return False
 
 
 if __name__ == "__main__":
