@@ -51,7 +51,6 @@ MORE: Mapping[str, Any] = {
     "channel": 0,
     "place": "the DUT",
     "field": "now",
-    "booked_as_interrupt": True,
 }
 """Arguments that parsers are given besides the text, by the parameter's name."""
 

@@ -161,7 +161,10 @@ class Pfsense:
                 "   0   0   ip         0     0       12        0        2        0       12\n"
                 "   0   0   igmp       0     0        0        0        9        0        0\n"
             )
-        return Said("ip:\n\t12 total packets received\n\t3 output packets discarded due to no route\n")
+        return Said(
+            "ip:\n\t12 total packets received\n\t41 output packets dropped due to no bufs, etc.\n"
+            "\t3 output packets discarded due to no route\n"
+        )
 
     def _vmstat(self, words: list[str]) -> Said:
         lines = [

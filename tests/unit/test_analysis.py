@@ -241,7 +241,7 @@ def test_the_warm_up_proves_the_path(world: World, words: str | None) -> None:
     [
         (28, "port 0 got frames of 92 B where 64 B were sent, as a router's ICMP errors are: give the DUT a route"),
         (10, "ICMP errors"),
-        (4, "the frames arrived on port 0: swap the cables"),
+        (4, "the frames arrived on port 0: swap the cables or the DUT's routes, or have the profile send other addr"),
     ],
 )
 def test_errors_of_a_router_are_no_swapped_cables(longer: int, words: str) -> None:
@@ -256,3 +256,16 @@ def test_errors_of_a_router_are_no_swapped_cables(longer: int, words: str) -> No
 
     outcome = simulate(plan, World(), of=Refused)
     assert isinstance(outcome.error, DutError) and words in str(outcome.error)
+
+
+def test_a_profile_that_sends_both_ways_to_one_side_is_told() -> None:
+    class SameWay(SimulatedGenerator):
+        def read(self) -> Reading:
+            reading = super().read()
+            both = sum(port.opackets for port in reading.ports.values())
+            ports = {n: replace(one, ipackets=n * both, ibytes=64 * both) for n, one in reading.ports.items()}
+            return replace(reading, ports=ports)
+
+    outcome = simulate(make_plan(bidir=True, warmup_s=1.0, sample_s=0.1), World(), of=SameWay)
+    told = "nothing came back on port 0, but the frames arrived on port 1: swap the cables or the DUT's routes, or have"
+    assert str(outcome.error).startswith(told)

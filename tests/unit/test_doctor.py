@@ -103,6 +103,7 @@ def judged(ports: list[dict[str, Any]], *of_ports: dict[str, Any], speed: float 
     [
         (port(1), status(attr={"link": {"up": False}}), "port 1 link", State.BAD),
         (port(1), status(owner="somebody"), "port 1 owner", State.BAD),
+        (port(1), status(captured=True), "port 1 capture", State.BAD),
         (port(1), status(state="TX"), "port 1 state", State.BAD),
         (port(1), status(attr={"speed": 1.0}), "port 1 speed", State.DOUBTFUL),
         (port(1), status(attr={"layer_cfg": {"ether": {"state": "unconfigured"}}}), "port 1 destination", State.BAD),

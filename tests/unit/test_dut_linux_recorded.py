@@ -257,6 +257,8 @@ LOST_BY_PORT = {"rx_dropped": 3, "rx_missed_errors": 50, "rx_discards_phy": 700}
         # xgbe-drv.c: rx_fifo_errors, since 2026 rx_over_errors; stmmac_main.c: rx_over_errors are of old cores alone
         ("amd-xgbe", {"errors": 2}, {"rx_fifo_overflow_errors": 6}, {"rx_errors": 2, "rx_fifo_overflow_errors": 6}),
         ("st_gmac", {}, {"mmc_rx_fifo_overflow": 6, "q0_rx_pkt_n": 9}, {"mmc_rx_fifo_overflow": 6}),
+        # bnxt.c, bnxt_get_stats64: rx_errors are false carriers and jabbers
+        ("bnxt_en", {"errors": 1, "crc_errors": 4, "frame_errors": 2, "length_errors": 3}, {}, {"rx_errors": 10}),
         # r8169_main.c, rtl8169_get_stats64: le16_to_cpu(counters->rx_missed)
         ("r8169", {"missed_errors": 65000, "dropped": 2}, {"rx_missed": 65000}, {"rx_dropped": 2}),
         # mlx5's en_main.c: if_in_discards is in rx_dropped in kernels of late

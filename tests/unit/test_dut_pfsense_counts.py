@@ -36,9 +36,8 @@ def test_counts(bench: Bench) -> None:
         DropCount("no route", 3),
     ]
     assert [(one.name, one.count) for one in seen.details[:2]] == [("irq ix0:rxq0", 0), ("irq ix0:rxq1", 100)]
-    assert [cpu.cpu for cpu in seen.cpus] == [0, 1, 2, 3]
+    assert [(cpu.cpu, cpu.packet_s) for cpu in seen.cpus] == [(number, None) for number in range(4)]
     assert seen.cpus[1].busy_s == pytest.approx((10 + 2000 + 5) / 127) and seen.cpus[1].clock_hz == 2.2e9
-    assert seen.cpus[0].packet_s is None, "iflib's threads are booked as sys, with everything else"
     asked = len(bench.transport.ran)
     bench.dut.observe()
     assert len(bench.transport.ran) - asked == 5, "names of counters are asked for once"
@@ -46,18 +45,42 @@ def test_counts(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("name", "drops", "unknown"),
-    [("igc0", [("Ierrs", 9)], False), ("mce0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], True)],
+    [
+        ("igc0", [("Ierrs", 9)], False),
+        ("ice0", [("rx_discards", 6), ("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], False),
+        ("cxl0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], False),
+        ("mce0", [("Ierrs", 9), ("Idrop", 0), ("Oerrs", 0)], True),
+    ],
 )
 def test_counters_are_those_of_the_nics_driver(
     tmp_path: Path, name: str, drops: list[tuple[str, int]], unknown: bool
 ) -> None:
-    """if_em.c and if_igc.c: Ierrs has the missed frames in it. Where no source was read, that is told."""
+    """if_em.c and if_igc.c: Ierrs has the missed frames in it. ice_lib.c: "Discarded Rx Packets by Port".
+
+    Where no source was read, that is told.
+    """
     first, other = PFSENSE.ports
-    box = PfsenseBox(nics={name: Nic("90:ec:77:1b:63:58", rx=50, missed=9), "ix1": Nic("90:ec:77:1b:63:56")})
+    told = {"dev.ice.0.hw.mac.rx_discards": "6", "dev.ice.0.pf.rxqs.0.rx_packets": "50"}
+    nics = {name: Nic("90:ec:77:1b:63:58", rx=50, missed=9), "ix1": Nic("90:ec:77:1b:63:56")}
+    box = PfsenseBox(nics=nics, sysctls=told)
     seen = Bench(tmp_path, box, replace(PFSENSE, cables=(replace(first, interface=name), other))).dut.observe()
     assert seen.ports[0] == PortCount(0, 50, 0)
     assert [(one.name, one.count) for one in seen.drops if one.port == 0 and one.name != "Drop"] == drops
+    assert [one.packets for one in seen.queues if one.port == 0] == [50] * (name == "ice0")
     assert any("driver was not read" in one.reason for one in seen.missing) == unknown
+
+
+def test_what_vtnets_ring_refused_is_in_ips_counter_alone(tmp_path: Path) -> None:
+    """sys/net/ifq.h, drbr_enqueue, frees the frame, and sys/netinet/ip_fastfwd.c counts the error: ips_odropped."""
+    nics = {f"vtnet{port}": Nic(f"02:7b:78:00:00:0{port}", rx=50) for port in (0, 1)}
+    queues = {f"dev.vtnet.0.rxq{queue}.ipackets": "25" for queue in (0, 1)}
+    for other, lost in (("vtnet1", [("no bufs", 41), ("no route", 3)]), ("ix1", [("no route", 3)])):
+        box = PfsenseBox(nics=nics | {"ix1": Nic("90:ec:77:1b:63:56")}, sysctls=queues)
+        cables = [replace(port, interface=name) for port, name in zip(PFSENSE.ports, ("vtnet0", other), strict=True)]
+        seen = Bench(tmp_path, box, replace(PFSENSE, cables=tuple(cables))).dut.observe()
+        assert sorted((one.name, one.count) for one in seen.drops if one.count and one.name.startswith("no ")) == lost
+        assert seen.queues[:2] == (QueueCount(0, 0, 25), QueueCount(0, 1, 25))
+        assert not any("was not read" in one.reason for one in seen.missing)
 
 
 @pytest.mark.parametrize("release", [14, 15])

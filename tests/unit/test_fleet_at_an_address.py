@@ -95,6 +95,16 @@ def test_a_record_is_written_once_though_its_answer_may_be_lost(memory: Any, at:
     assert not folder.append(replace(record, holder="t2-b")) and folder.latest() == record
 
 
+def test_a_store_that_lists_late_is_waited_for(memory: Any, at: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, find, late = LeaseFolder(at("t1") / ".fleet" / "leases", "r1"), type(memory).find, [{}, {}]
+    monkeypatch.setattr(leases, "WAIT_S", 0.5)
+    monkeypatch.setattr(type(memory), "find", lambda *given, **how: late.pop() if late else find(*given, **how))
+    assert folder.append(LeaseRecord(1, "t1-a", LENGTH_S)) and not late
+    monkeypatch.setattr(type(memory), "find", lambda *_, **__: {})
+    with pytest.raises(StoreError, match=r"r1/2 was written, and is not listed after 0\.5 s: use a store that lists"):
+        folder.append(LeaseRecord(2, "t1-a", LENGTH_S))
+
+
 def test_eight_who_take_a_lease_at_once(memory: Any, at: Machine) -> None:
     folder, begun = at("t1") / ".fleet" / "leases", threading.Barrier(8)
     done = list[bool]()

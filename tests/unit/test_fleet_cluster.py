@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
@@ -22,7 +25,8 @@ from trexbench.config.suite import AS_IT_IS
 from trexbench.core import errors
 from trexbench.core.fleet.lease import LeaseRecord
 from trexbench.dut.journal import JOURNAL_DIR_ENV
-from trexbench.fleet import reverting
+from trexbench.fleet import cluster as clusters
+from trexbench.fleet import reverting, status
 from trexbench.fleet.cluster import as_one_line, settings
 from trexbench.fleet.compared import ComparedTesters
 from trexbench.fleet.join import require_listening
@@ -30,7 +34,7 @@ from trexbench.fleet.leases import LeaseFolder, leased
 from trexbench.fleet.schedule import LEASED_S
 from trexbench.fleet.status import read_status
 from trexbench.fleet.task import CellOrder, OwnSettings, versions
-from trexbench.fleet.worker import FAILED, join, make_worker, own_address
+from trexbench.fleet.worker import FAILED, join, make_worker, own_address, reason_of
 from trexbench.session.options import Setup
 
 OWN = OwnSettings("t1", "/mine", {"configs_dir": "/own", "server": "10.0.0.1"}, ("r1",), "f" * 64)
@@ -93,6 +97,28 @@ def test_where_no_scheduler_listens_status_does_not_wait_for_one(monkeypatch: py
         monkeypatch.setattr("trexbench.fleet.join.LISTEN_S", 0.05)
         with pytest.raises(errors.FleetError, match="does not answer"):
             require_listening(cluster)  # the connection before fills its queue: further SYNs are dropped
+
+
+@pytest.mark.parametrize(
+    ("authority", "reason"), [("ours", "self-signed certificate"), ("theirs", "TLSV1_ALERT_UNKNOWN_CA")]
+)
+def test_which_side_refuses_a_certificate_and_why_is_known(authority: str, reason: str, tmp_path: Path) -> None:
+    """A tester's own error says only that joining took too long."""
+    security = pytest.importorskip("distributed").Security
+    ours, theirs = security.temporary(), security.temporary()
+    known = ours.tls_ca_file if authority == "ours" else theirs.tls_ca_file
+    for name, text in zip(CERTIFICATE_FILES, (known, ours.tls_client_cert, ours.tls_client_key), strict=True):
+        (tmp_path / name).write_text(text)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        with contextlib.suppress(OSError), listener, listener.accept()[0] as plain:
+            theirs.get_listen_args("scheduler")["ssl_context"].wrap_socket(plain, server_side=True).close()
+
+    threading.Thread(target=answer, daemon=True).start()
+    cluster = Cluster(f"tls://127.0.0.1:{listener.getsockname()[1]}", tmp_path, False)
+    known_reason = reason_of(errors.FleetError("Worker start timed out"), cluster)
+    assert str(known_reason).startswith(f"no TLS with {cluster.address}: {reason}"), known_reason
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
@@ -183,8 +209,8 @@ def test_a_dut_of_another_tester_is_refused() -> None:
 class Told:
     """A client of Dask whose testers answer so; text: the version of an older one, which can read no order."""
 
-    def __init__(self, **answers: Any) -> None:
-        self.answers, self.asked = answers, list[list[str]]()
+    def __init__(self, ahead_s: float = 0.0, **answers: Any) -> None:
+        self.answers, self.asked, self.ahead_s = answers, list[list[str]](), ahead_s
 
     def run_on_scheduler(self, _function: object) -> dict[str, tuple[str, list[Any]]]:
         return {name: (f"tls://{name}", []) for name in self.answers}
@@ -192,6 +218,8 @@ class Told:
     def run(self, function: object, *_: object, workers: list[str], on_error: str, callback_timeout: float) -> Any:
         if workers == ["tls://stopped"]:
             raise TimeoutError(f"{callback_timeout} s, {on_error}")
+        if function is time.time:
+            return dict.fromkeys(workers, time.time() + self.ahead_s)
         if function is metadata.version:
             told = {address: self.answers[address.removeprefix("tls://")] for address in workers}
             return {address: one if isinstance(one, str) else versions()["trexbench"] for address, one in told.items()}
@@ -219,6 +247,15 @@ def test_testers_that_are_alike_are_asked_once() -> None:
     client.answers["t2"] = None, "4"
     assert testers.there(client, CLUSTER) == {"t1": [], "t2": []}  # type: ignore[arg-type]
     assert client.asked == [["tls://t1"], ["tls://t2"]] and len(testers.trex) == 2
+
+
+@pytest.mark.parametrize(("ahead_s", "words"), [(600, "600 s ahead of"), (-86400, "86400 s behind"), (4, None)])
+def test_a_tester_with_another_clock_takes_part_with_a_warning(ahead_s: float, words: str | None) -> None:
+    notes = list[str]()
+    testers, client = ComparedTesters(notes.append), Told(ahead_s, t1=(None, "3"))
+    assert testers.there(client, CLUSTER, strict=True) == {"t1": []}  # type: ignore[arg-type]
+    said = f"the clock of tester t1 is {words} this machine's, and with it the times of its runs: set it"
+    assert notes == ([] if words is None else [said])
 
 
 def test_a_tester_that_does_not_answer_is_left_out() -> None:
@@ -252,6 +289,23 @@ def test_other_hosts_are_reverted_though_the_dut_has_no_changes(
     request = {"configs_dir": configs, "prefix": None, "sim": False, "apply": True}
     reverting.revert_changes(SimpleNamespace(dut=load_dut("netgate-linux", configs), **request))
     assert reverted == ["netgate-linux"]
+
+
+def test_a_lease_of_a_clock_that_is_behind_holds_while_its_cell_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ".fleet" / "leases"
+    for dut, cell in (("r1", "n-lab r1 64b uni"), ("r2", "n-lab r2 64b uni")):
+        assert LeaseFolder(folder, dut).append(LeaseRecord(1, "t1-a", 30.0, "2020-01-01T00:00:00Z", cell))
+    there = {"t1": ("tls://t1", ["lab/n-lab/r1 64b uni/3"]), "t2": ("tls://t2", [])}
+    client = SimpleNamespace(run_on_scheduler=lambda asked: there if asked is clusters.testers_there else {})
+    monkeypatch.setattr(status, "require_listening", lambda _: None)
+    monkeypatch.setattr(status, "joined", lambda *_: contextlib.nullcontext(client))
+    now = read_status(fleet_of(2, 5.0), Cluster("tls://h:1", None, False), tmp_path, pytest.fail)
+    assert [(one.tester, one.state, one.cell) for one in now.testers] == [
+        ("t1", "measuring", "n-lab r1 64b uni"), ("t2", "idle", None),
+    ]  # fmt: skip
+    assert [(one.dut, one.is_over) for one in now.leases] == [("r1", False), ("r2", True)]
 
 
 def test_status_without_a_scheduler_is_what_the_leases_say(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def test_a_profiles_own_groups_are_used_if_each_stream_has_another(
         streams = after_a_second(bench, generator, 1000.0).streams
         counts = [(one.sent, one.received_by(1 - port)) for port, one in streams.items()]
         assert counts == ([((500, 500), (500, 500))] * 2 if counted else [])
+        assert ("packet groups of its own" in str(generator.facts()["streams_not_counted"])) is not counted
 
 
 @pytest.mark.parametrize("refusing", [0, 1])
@@ -132,20 +133,27 @@ def test_counters_that_others_hold_cost_the_counts_and_not_the_start(bench: Benc
 
 
 @pytest.mark.parametrize(
-    ("caps", "counters", "software", "most", "reason"),
+    ("caps", "counters", "software", "most", "driver", "reason"),
     [
-        (["flow_stats", "latency"], 1023, True, MOST_COUNTED, None),
-        (["latency"], 1023, True, MOST_COUNTED, "the server's ports do not count streams"),
-        (["flow_stats"], 127, False, MOST_COUNTED, "filters in hardware"),
-        (["flow_stats"], 5, True, MOST_COUNTED, "6 streams are more than 5"),
-        (["flow_stats"], 1023, True, 4, "6 streams are more than 4"),
+        (["flow_stats", "latency"], 1023, True, MOST_COUNTED, "net_i40e", None),
+        (["latency"], 1023, True, MOST_COUNTED, "net_i40e", "the server's ports do not count streams"),
+        (["flow_stats"], 127, False, MOST_COUNTED, "net_i40e", "filters in hardware"),
+        (["flow_stats"], 5, True, MOST_COUNTED, "net_i40e", "6 streams are more than 5"),
+        (["flow_stats"], 1023, True, 4, "net_i40e", "6 streams are more than 4"),
+        (["flow_stats"], 1023, True, MOST_COUNTED, "net_ixgbe", "does not tell how many frames its receiver missed"),
     ],
 )
 def test_streams_are_counted_where_that_costs_nothing(
-    caps: Any, counters: int, software: bool, most: int, reason: str | None, monkeypatch: pytest.MonkeyPatch
+    caps: Any,
+    counters: int,
+    software: bool,
+    most: int,
+    driver: str,
+    reason: str | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("trexbench.generator.trex.streams.MOST_COUNTED", most)
-    ports = [{"index": port, "rx": {"caps": caps, "counters": counters}} for port in (0, 1)]
+    ports = [{"index": port, "driver": driver, "rx": {"caps": caps, "counters": counters}} for port in (0, 1)]
     system = {"ports": ports, "advanced_per_stream_stats": software}
     calls = dict.fromkeys(("remove_all_streams", "add_streams"), lambda *_, **__: None)
     server = SimpleNamespace(get_server_system_info=lambda: system, **calls)

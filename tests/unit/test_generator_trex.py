@@ -27,6 +27,8 @@ from trexbench.generator.trex.connect import ServerAddress, connect, reach
 from trexbench.generator.trex.ports import TrexGenerator
 from trexbench.generator.trex.rpc import Answer, Call, Channel, Refusal
 from trexbench.stlserver.engine import EngineCounters
+from trexbench.stlserver.rpc.dispatch import METHODS
+from trexbench.stlserver.rpc.methods import Method
 from trexbench.stlserver.rpc.server import StlServer
 
 pytestmark = pytest.mark.portable
@@ -107,8 +109,10 @@ def test_a_full_queue_that_is_not_tried_again_is_full(generator: TrexGenerator) 
                 result["m_total_queue_drop"] = 7
         return answer
 
+    assert generator.read().streams.keys() == {0, 1}
     generator._channel.batch = answered  # type: ignore[method-assign]
-    assert generator.read().queue_full == 7
+    reading = generator.read()
+    assert (reading.queue_full, reading.streams) == (7, {}), "CCoreEthIFStateless::update_node_flow_stat counts before"
 
 
 def test_a_slow_first_answer_shifts_no_interval(bench: Bench, generator: TrexGenerator) -> None:
@@ -289,6 +293,20 @@ def test_a_port_without_link_is_refused_and_left(bench: Bench) -> None:
     with pytest.raises(GeneratorError, match=r"port 1 .* has no link"), bench.connect():
         pytest.fail("connected")
     bench.engine.links[1] = True
+    with bench.connect():
+        pass
+
+
+def test_a_captured_port_is_refused_and_left(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TRex keeps such a port in service mode: "unable to disable service mode - an active capture on port 1 exists"."""
+    captures: list[Any] = [{"id": 1, "state": "ACTIVE", "filter": {"bpf": "", "rx": 2, "tx": 0}}]
+    monkeypatch.setitem(METHODS, "capture", Method(lambda server, params: captures))
+    with (
+        pytest.raises(GeneratorError, match=r"port 1 .* is captured, .*: .*`capture clear`"),
+        bench.connect(),
+    ):
+        pytest.fail("connected")
+    captures.clear()
     with bench.connect():
         pass
 

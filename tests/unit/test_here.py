@@ -83,6 +83,11 @@ def test_a_rate_of_zero_is_no_rate(status: str, words: str) -> None:
     assert f": {words}, " in lines()["last run"]
 
 
+def test_a_run_of_a_clock_that_was_ahead_is_not_of_now() -> None:
+    run_stored(started="2126-11-21T02:00:00Z")
+    assert lines()["last run"].endswith(", begun in the future: check the clock")
+
+
 def test_a_simulated_night_is_marked_and_resumed_as_it_was_started() -> None:
     begin_night(simulated=True)
     assert lines()["night"] == "2026-11-20 mini: 1 of 1 cells measured, simulated, not finished"

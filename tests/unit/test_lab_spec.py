@@ -121,8 +121,13 @@ def test_embedded_server_is_told_everything() -> None:
     assert "--cpu" not in " ".join(server.embedded(spec, Placement(None, (), None)).argv)
 
 
-def test_trex_config_names_both_ends_of_each_cable() -> None:
-    text = server.trex_config(LabSpec("x"), Placement(0, (1,), 0))
+def test_trex_gets_both_ends_of_each_cable_and_no_watchdog(tmp_path: Path) -> None:
+    """Its own watchdog ended it beside busy processes, in the midst of a run."""
+    (tmp_path / "_t-rex-64").touch(0o755)
+    (tmp_path / "_t-rex-64-o").symlink_to("_t-rex-64")
+    launch = server.trex(LabSpec("x"), Placement(0, (1,), 0), tmp_path, tmp_path / "x.yaml")
+    assert "--no-watchdog" in launch.argv
+    text = (tmp_path / "x.yaml").read_text()
     assert "prefix: x\n  low_end: true\n  low_end_core: 0\n  interfaces: ['p0', 'p1']\n  zmq_rpc_port: 4501\n" in text
     macs = [line.split("'")[1] for line in text.splitlines() if "_mac: " in line]
     assert macs == ["02:7b:78:00:00:00", "02:7b:78:00:01:00", "02:7b:78:00:00:01", "02:7b:78:00:01:01"]
@@ -133,6 +138,7 @@ def test_trex_config_names_both_ends_of_each_cable() -> None:
     [
         ("", "(it said nothing)"),
         ("Starting\n\nlast\n", "last"),
+        (" 1        0      0       1       0      0  \n -------------------------------\n", "(it said nothing)"),
         ("Starting\nEAL: Cannot create lock\nYou might need trex-cfg\n", "EAL: Cannot create lock"),
         ("stlserver: interface p9: no such device\n", "stlserver: interface p9: no such device"),
     ],

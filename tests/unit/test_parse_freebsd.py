@@ -94,7 +94,7 @@ def test_routes_of_both_forms() -> None:
 
 
 def _times(values: str) -> object:
-    return counters.parse_cpu_times({"kern.cp_times": values, "kern.clockrate": "{ hz = 1000, stathz = 127 }"}, True)
+    return counters.parse_cpu_times({"kern.cp_times": values, "kern.clockrate": "{ hz = 1000, stathz = 127 }"})
 
 
 NETWORKS = ("", "300.0.0.0/8", "16.0.0.0/33", "16.0.0.1/8", "1.2.3.4.5", "10&0xff00ff00", "x")
@@ -152,20 +152,20 @@ def test_sysctl() -> None:
 
 
 def test_cpu_times() -> None:
-    cpus = counters.parse_cpu_times(counters.parse_sysctl(text(OLD, "sysctl")), booked_as_interrupt=False)
+    cpus = counters.parse_cpu_times(counters.parse_sysctl(text(OLD, "sysctl")))
     first = cpus[0]
     assert (first.cpu, first.busy_s, first.packet_s, first.clock_hz) == (0, (1270 + 2540 + 127) / 127, None, 2.2e9)
     assert first.total_s == (1270 + 2540 + 127 + 12700) / 127 and len(cpus) == 4 and cpus[3].clock_hz == 2.2e9
-    cpus = counters.parse_cpu_times(counters.parse_sysctl(text(NEW, "sysctl")), booked_as_interrupt=True)
-    assert [cpu.packet_s for cpu in cpus] == [0.5, 0.0] and [cpu.clock_hz for cpu in cpus] == [2.2e9, 1.8e9]
-    without = counters.parse_cpu_times({"kern.cp_times": "1 2 3 4 5", "kern.clockrate": "{ stathz = 1 }"}, True)
+    cpus = counters.parse_cpu_times(counters.parse_sysctl(text(NEW, "sysctl")))
+    assert [cpu.clock_hz for cpu in cpus] == [2.2e9, 1.8e9]
+    without = counters.parse_cpu_times({"kern.cp_times": "1 2 3 4 5", "kern.clockrate": "{ stathz = 1 }"})
     assert without[0].clock_hz is None, "no clock is no number"
 
 
 def test_cpus_that_are_absent() -> None:
     """sys/kern/kern_clock.c, sysctl_kern_cp_times: zeros for each of them, up to the highest number."""
     values = {"kern.cp_times": "1 0 0 0 9 0 0 0 0 0 2 0 0 0 8 0 0 0 0 0", "kern.clockrate": "{ stathz = 10 }"}
-    assert [(one.cpu, one.total_s) for one in counters.parse_cpu_times(values, False)] == [(0, 1.0), (2, 1.0)]
+    assert [(one.cpu, one.total_s) for one in counters.parse_cpu_times(values)] == [(0, 1.0), (2, 1.0)]
 
 
 def test_interface_counts() -> None:

@@ -167,10 +167,13 @@ def test_a_profile_that_is_not_there() -> None:
         load_profile(load_client(), Path("nowhere.py"), {})
 
 
-def test_rates_in_bits_become_packets(tmp_path: Path) -> None:
+def test_rates_in_bits_become_packets_and_a_cache_is_known(tmp_path: Path) -> None:
     path, modes = tmp_path / "bits.py", ("bps_L1=672e6", "bps_L2=512e3")
     path.write_text(f"{ONE}        return [{', '.join(f'STLStream(mode=STLTXCont({one}))' for one in modes)}]")
     assert [stream.pps for stream in load_profile(load_client(), path, {}).streams] == [1e6, 1e3]
+    packet = "STLPktBuilder(pkt=Ether()/IP(), vm=STLScVmRaw([], cache_size=40))"
+    path.write_text(f"{ONE}        return [STLStream(packet={packet})]")
+    assert [stream.cache for stream in load_profile(load_client(), path, {}).streams] == [40]
 
 
 @pytest.mark.parametrize("mode", [mode.name for mode in MODES])

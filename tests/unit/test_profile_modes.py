@@ -159,8 +159,20 @@ def test_the_digest_knows_traffic_by_what_it_is() -> None:
         Profile("p", (Stream(PACKET, 27, program), sized(590, 4))),
         Profile("p", (Stream(PACKET, 28, (variable("a", 250), write("a", SOURCE))), sized(590, 4))),
         Profile("p", (Stream(PACKET, 28, program, macs_from_port=False), sized(590, 4))),
+        Profile("p", (Stream(PACKET, 28, program, cache=40), sized(590, 4))),
     ):
         assert other.digest != base.digest
+
+
+def test_a_cache_repeats_the_first_frames() -> None:
+    """As TRex v3.08 does: of 100 addresses and a cache of 40 it sent 40, in order."""
+    long = (variable("a", 1 << 20), write("a", SOURCE), flow_var("inc", 60, 99), TRIM)
+    for program, count, exact in ((long, 40, True), (two(251, 10, SPORT, op="random"), 40, False)):
+        stream = Stream(bytes(200)[:12] + PACKET[12:].ljust(188, b"x"), 1.0, program, cache=40)
+        frames = list(islice(stream.frames(), 100))
+        assert frames[:40] == frames[40:80] and frames[80:] == frames[:20]
+        assert stream.flows == FlowCount(count, exact)
+    assert Stream(bytes(200), 1.0, long[2:], cache=10).mean_frame_bytes == pytest.approx(68.5)
 
 
 def run(instructions: list[Instruction], count: int, offset: int, size: int) -> list[int]:

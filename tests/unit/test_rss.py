@@ -99,6 +99,8 @@ def test_every_flow_is_as_frequent_as_it_is_sent() -> None:
     assert sorted(Counter(found).values()) == [1] * 12
     twice, _ = hashed_of(IPV4, [*steps("inc", 4), *steps("inc", 6, offset=30)], ("src",))
     assert len(set(twice)) == 4 == len(twice)
+    cached, whole = hashed_of(IPV4, steps("inc", 1 << 20), ("src",), cache=40)
+    assert len(set(cached)) == 40 == len(cached) and whole
 
 
 VERIFICATION = [

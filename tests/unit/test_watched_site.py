@@ -144,6 +144,7 @@ NOW = RUNNING, "02:01:00", None
 def test_the_rest_takes_what_is_expected_until_a_cell_is_measured() -> None:
     going = night((FAILED, "02:00:00", None), NOW, WAITS)
     assert going.left_s(NOW_S) == 60 - 30 + 60
+    assert going.left_s(NOW_S - 86400) == 60 + 60, "by a clock that is behind"
     assert list(progress_lines(going, NOW_S)) == [
         "Night of 2026-11-20, nightly: 0 of 3 cells measured, 1 failed",
         "Now vpp 64b uni 2q, since 02:01 UTC",

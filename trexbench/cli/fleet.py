@@ -210,7 +210,7 @@ def _show_status(now: FleetNow, form: OutputForm) -> None:
     lines = []
     for lease in now.leases:
         over = ", expired: nobody has renewed it" if lease.is_over else ""
-        lines.append(f"lease    {lease.dut} by {lease.tester} until {lease.until}{over}")
+        lines.append(f"lease    {lease.dut} by {lease.tester} until {lease.until} by its clock{over}")
     for night in now.nights:
         words = f"{night.done} measured, {night.waiting} left, {len(night.failed)} failed"
         lines.append(f"night    {clean(night.night)}: {words}")

@@ -137,7 +137,9 @@ def _ago(started: str) -> str:
     begun_s = seconds_of(started)
     if begun_s is None:
         return ""
-    minutes = max(0, int(time.time() - begun_s)) // 60
+    minutes = int(time.time() - begun_s) // 60
+    if minutes < 0:
+        return "begun in the future: check the clock"
     if minutes < 60:
         return f"{minutes} min ago"
     return f"{minutes // 1440} days ago" if minutes >= 2880 else f"{minutes // 60}:{minutes % 60:02} h ago"

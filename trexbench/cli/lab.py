@@ -191,7 +191,7 @@ def up(dut: str, configs_dir: Path | None, prefix: str | None, trex_dir: Path | 
 
     with signals_as_exceptions():
         config = load_dut(dut, configs_dir, prefix)
-        state = Lab(LabSpec.from_config(config), config.command_name).up(trex_dir)
+        state = Lab(LabSpec.from_config(config)).up(trex_dir)
     click.echo(state)
     for warning in state.warnings:
         click.echo(f"  note: {warning}")

@@ -110,7 +110,7 @@ prefix = pattern(r"[a-z][a-z0-9-]*", "a prefix for namespaces", "tbx", 40)
 host = pattern(HOST, "a host name or address", "192.0.2.10 or router.example.net", 253)
 platform = pattern(r"[a-z][a-z0-9_]*", "one of netmiko's platforms", "mikrotik_routeros or cisco_xe", 40)
 variable = pattern(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable of the environment", "ROUTER_PASSWORD", 80)
-path = pattern(r"[~/][A-Za-z0-9_./+-]*", "an absolute path", "~/.ssh/id_ed25519", 200)
+path = pattern(r"[~/][A-Za-z0-9_./+-]*", "an absolute path", "/etc/trexbench/NAME or ~/NAME", 200)
 user = pattern(r"[a-z_][a-z0-9_.-]*", "a user's name", "root", 32)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 ANSWER_S = 15.0
 """A tester that does not answer in this time is left out; an answer that takes longer is lost."""
+MOST_OFFSET_S = 5.0
+"""Largest difference between a tester's clock and the night's that causes no warning."""
 
 
 @dataclass
@@ -48,6 +51,7 @@ class ComparedTesters:
             self._taken[address] = line is None
             if line is None:
                 self.trex.setdefault(trex, []).append(name)
+                self._compare_clocks(client, name, address)
             elif strict and answer is not None:
                 differ.append(line)
             else:
@@ -55,6 +59,14 @@ class ComparedTesters:
         if differ:
             raise ConfigError("; ".join(differ), "make them alike, or stop the worker there")
         return {name: keys for name, (address, keys) in there.items() if self._taken[address]}
+
+    def _compare_clocks(self, client: Client, name: str, address: str) -> None:
+        asked_s, clock_s = time.time(), _ask(client, address, time.time)
+        if isinstance(clock_s, float):
+            offset_s = clock_s - min(max(clock_s, asked_s), time.time())
+            if abs(offset_s) > MOST_OFFSET_S:
+                apart = f"{abs(offset_s):.0f} s {'ahead of' if offset_s > 0 else 'behind'} this machine's"
+                self.warn(f"the clock of tester {name} is {apart}, and with it the times of its runs: set it")
 
 
 def _compare(client: Client, name: str, address: str, order: CellOrder) -> Any:

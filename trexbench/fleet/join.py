@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -36,9 +37,18 @@ def security_of(cluster: Cluster) -> Security:
 
 
 def require_listening(cluster: Cluster) -> None:
-    """FleetError where nothing listens at the scheduler's address, or nothing answers within LISTEN_S."""
+    """FleetError where no scheduler is there, or none answers within LISTEN_S, or a side refuses certificates."""
+    where = cluster.host, int(cluster.address.rpartition(":")[2])
     try:
-        socket.create_connection((cluster.host, int(cluster.address.rpartition(":")[2])), LISTEN_S).close()
+        with socket.create_connection(where, LISTEN_S) as plain:
+            if cluster.certificates is not None:
+                context: ssl.SSLContext = security_of(cluster).get_connection_args("client")["ssl_context"]
+                with context.wrap_socket(plain) as secured:
+                    secured.recv(1)  # since TLS 1.3 it refuses ours only now
+    except ssl.SSLError as error:
+        reason = getattr(error, "verify_message", "") or error.reason or str(error)
+        remedy = "compare ca.pem, cert.pem and the clocks of both machines"
+        raise FleetError(f"no TLS with {cluster.address}: {reason}", remedy) from None
     except ConnectionRefusedError:
         raise FleetError(f"no scheduler runs at {cluster.address}", "start it: trexbench fleet scheduler") from None
     except TimeoutError:

@@ -58,9 +58,19 @@ class LeaseFolder:
                 raise DamagedRecord(where, "remove it when nothing measures this DUT") from error
 
     def append(self, record: LeaseRecord) -> bool:
-        """Append a record; False if another was written in its place, or after it."""
-        done = self._files.create(f"{record.number}", msgspec.json.encode(record))
-        return done and self._numbers()[-1] == record.number
+        """Append a record; False if another was written in its place, or after it.
+
+        StoreError if the store, which may list what is new a little later, does not list it in time.
+        """
+        if not self._files.create(f"{record.number}", msgspec.json.encode(record)):
+            return False
+        ends_s = now() + WAIT_S
+        while (last := max(self._numbers(), default=0)) < record.number:
+            if now() > ends_s:
+                what = f"{self._folder}/{record.number} was written, and is not listed after {WAIT_S:g} s"
+                raise StoreError(what, "use a store that lists at once what it has")
+            time.sleep(WAIT_S / 50)
+        return last == record.number
 
     def tidy(self) -> None:
         for number in self._numbers()[:-KEPT]:

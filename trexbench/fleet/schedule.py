@@ -22,7 +22,6 @@ from ..config.fleet import INSECURE, Fleet, find_fleet
 from ..core.errors import BenchError, ConfigError, FleetError, as_bench_error
 from ..core.fleet.roster import assign_testers, choose_testers
 from ..core.history.night import Attempt, CellState, Night
-from ..core.units import seconds_of
 from ..results.nights import NightWriter
 from ..results.remote import address_of
 from ..results.store import make_directory
@@ -58,13 +57,14 @@ MISSING_LEASES, START_S = 4.0, 60.0
 
 @dataclass
 class GivenCell:
-    """A cell that was given to a tester. at: its index in the night; since: when, UTC."""
+    """A cell that was given to a tester. at: its index in the night; since: when, UTC; begun_s: by a steady clock."""
 
     future: Future
     dut: str
     at: int
     tester: str
     since: str
+    begun_s: float
     seen_s: float
     """When it was last seen at a tester, or given."""
 
@@ -197,7 +197,8 @@ class FleetNight:
         at = self._waiting[dut].popleft()
         key = f"{orders[at].suite_name}/{orders[at].night}/{orders[at].cell}/{next(self._keys)}"
         future = self.submit(client, orders[at], key, tester, dut)
-        self._running[key] = GivenCell(future, dut, at, tester, since := utc_now(), time.monotonic())
+        now_s = time.monotonic()
+        self._running[key] = GivenCell(future, dut, at, tester, since := utc_now(), now_s, now_s)
         self._keep(at, CellState.RUNNING, Attempt(since))
         future.add_done_callback(self._ended.put)
 
@@ -233,7 +234,9 @@ class FleetNight:
                 self._wait_again(given)
                 return
             outcome = CellOutcome("", error=f"{DEATHS} testers died while they measured it", code=1)
-        self._note(given.at, given.since, outcome)
+        # else it was measured before, or not at all
+        took_s = round(time.monotonic() - given.begun_s, 3) if outcome.answer else None
+        self._note(given.at, given.since, outcome, took_s)
 
     def _take_back_unplaced(self, there: Mapping[str, Sequence[Any]]) -> None:
         """Let cells wait again that have been at no tester for long, though no try of theirs has ended."""
@@ -260,7 +263,7 @@ class FleetNight:
                     self._take_back(given)
                 self._give_up(dut, FleetError(f"no tester that reaches {dut} is there ({', '.join(sorted(able))})"))
 
-    def _note(self, at: int, since: str, outcome: CellOutcome) -> None:
+    def _note(self, at: int, since: str, outcome: CellOutcome, took_s: float | None = None) -> None:
         state = CellState.DONE if outcome.error is None else CellState.FAILED
         self._done += 1
         words = outcome.error or " ".join(filter(None, (outcome.answer or "measured before", outcome.place)))
@@ -270,9 +273,6 @@ class FleetNight:
         if outcome.unsent is not None and reason not in self._reported:
             self._options.output.warn(outcome.unsent)
             self._reported.add(reason)
-        begun_s, now_s, took_s = seconds_of(since), seconds_of(utc_now()), None
-        if outcome.answer and begun_s is not None and now_s is not None:  # else it was measured before, or not at all
-            took_s = max(0.0, now_s - begun_s)
         self._keep(at, state, Attempt(since, outcome.place, outcome.error, outcome.code, took_s))
 
     def _keep(self, at: int, state: CellState, *attempt: Attempt) -> None:

@@ -41,7 +41,7 @@ class LeaseNow:
     tester: str
     until: str
     is_over: bool
-    """True if by this machine's clock its holder has not renewed it."""
+    """True if by this machine's clock its holder has not renewed it, and measures its cell no more."""
     cell: str
 
 
@@ -69,14 +69,15 @@ class FleetNow:
 
 def read_status(fleet: Fleet, cluster: Cluster | None, results: Path, warn: Callable[[str], None]) -> FleetNow:
     """Ask the scheduler, if there is one, and read the results; BenchError if the scheduler does not answer."""
-    leases = _leases(results, cluster is None, warn)
-    held = {lease.tester: lease for lease in leases if not lease.is_over}
-    there: Mapping[str, tuple[str, Sequence[Any]]] = {name: ("", [lease.cell]) for name, lease in held.items()}
-    lost: Mapping[str, float] = {}
+    there, lost = dict[str, tuple[str, Sequence[Any]]](), dict[str, float]()
     if cluster is not None:
         require_listening(cluster)
         with joined(cluster, fleet.lease_s) as client, as_one_line("look again"):
             there, lost = client.run_on_scheduler(testers_there), client.run_on_scheduler(lost_testers)
+    leases = _leases(results, cluster is None, [str(key) for _, keys in there.values() for key in keys], warn)
+    held = {lease.tester: lease for lease in leases if not lease.is_over}
+    if cluster is None:
+        there = {name: ("", [lease.cell]) for name, lease in held.items()}
     names = dict.fromkeys((*(tester.name for tester in fleet.testers), *there, *lost))
     testers = [_tester(name, there, lost, held.get(name)) for name in names]
     nights = []
@@ -99,8 +100,12 @@ def _tester(
     return NowAtTester(name, "measuring", lease.cell if lease else None, lease.until if lease else None)
 
 
-def _leases(results: Path, is_here: bool, warn: Callable[[str], None]) -> Sequence[LeaseNow]:
-    """List the leases that are held. is_here: of testers of this machine, whose leases are in no store."""
+def _leases(results: Path, is_here: bool, measured: Sequence[str], warn: Callable[[str], None]) -> Sequence[LeaseNow]:
+    """List the leases that are held.
+
+    is_here: of testers of this machine, whose leases are in no store. measured: keys of cells at testers, whose clocks
+    may be behind.
+    """
     leases, now = [], utc_now()
     folder = results / TESTERS / "leases"
     for dut in sorted(shared_files(folder, is_here=is_here).names()):
@@ -111,5 +116,7 @@ def _leases(results: Path, is_here: bool, warn: Callable[[str], None]) -> Sequen
             continue
         if record is not None and record.length_s > 0:
             tester = record.holder.rpartition("-")[0]
-            leases.append(LeaseNow(dut, tester, record.until, record.until < now, record.cell))
+            is_measured = any(f"/{record.cell.replace(' ', '/', 1)}/" in key for key in measured)
+            is_over = record.until < now and not is_measured
+            leases.append(LeaseNow(dut, tester, record.until, is_over, record.cell))
     return leases

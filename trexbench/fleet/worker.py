@@ -30,7 +30,7 @@ from ..results.nights import TESTERS
 from ..results.store import make_directory
 from . import task
 from .cluster import LOOPBACK, as_one_line, quiet, resources_of, settings
-from .join import CONNECT_S, security_of
+from .join import CONNECT_S, require_listening, security_of
 from .stored import put_unsent, remove_staging
 from .task import OwnSettings
 
@@ -92,9 +92,21 @@ def main() -> int:
         with dask.config.set(settings(asked["lease_s"])), as_one_line("it is tried again"):
             asyncio.run(_work(own, cluster, asked["scratch"]))
     except BenchError as error:
-        print(f"tester {own.name} cannot join {cluster.address}: {error}", file=sys.stderr, flush=True)
+        print(
+            f"tester {own.name} cannot join {cluster.address}: {reason_of(error, cluster)}", file=sys.stderr, flush=True
+        )
         return FAILED
     return 0
+
+
+def reason_of(error: BenchError, cluster: Cluster) -> BenchError:
+    """Return why the scheduler was not joined: Dask may say only that it took too long."""
+    try:
+        if isinstance(error, FleetError):
+            require_listening(cluster)
+    except FleetError as known:
+        return known
+    return error
 
 
 def make_worker(own: OwnSettings, cluster: Cluster, scratch: str) -> Worker:

@@ -21,15 +21,16 @@ _REASON = re.compile(r"  ([a-z-]{1,25}) +([0-9]{1,20})(?![0-9])")
 _CPU_STATES = 5
 """user, nice, sys, intr, idle: sys/sys/resource.h."""
 
-PACKETS_OF_QUEUE = re.compile(r"(?:[a-z_]+\.)?(?:queue|que|rxq|rxstat|queue_rx_)([0-9]{1,4})\.(?:rx_packets|packets)")
-"""Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, mce ``rxstat0.packets``."""
+PACKETS_OF_QUEUE = re.compile(
+    r"(?:[a-z_]+\.(?:0\.)?)?(?:queue|que|rxq|rxqs\.|rxstat|queue_rx_)([0-9]{1,4})\.(?:rx_|i)?packets"
+)
+"""Packets of one receive queue: ix ``queue0.rx_packets``, ixl ``pf.rxq00.packets``, ice ``pf.rxqs.0.rx_packets``, mce
+``rxstat0.packets``, vtnet ``rxq0.ipackets``."""
 LOST_BY_QUEUE = re.compile(r"rxq([0-9]{1,4})\.[a-z]+\.nobuffer")
 """Frames for which one receive queue of vmx had no buffer, in none of netstat's columns (sys/dev/vmware/vmxnet3)."""
 SENT_BY_QUEUE = re.compile(r"queue[0-9]{1,4}\.tx_packets")
 DROPS_OF_RING = re.compile(r"iflib\.txq[0-9]{1,4}\.r_drops")
 """Frames that found the ring in front of one transmit queue full (iflib)."""
-IFLIB = "iflib.override_nrxqs"
-"""Exists where the driver is built on iflib."""
 
 FREQUENCY = re.compile(r"dev\.cpu\.[0-9]{1,4}\.freq")
 SHIFTING = re.compile(r"dev\.(hwpstate_(?:intel|amd))\.[0-9]{1,4}\.epp")
@@ -106,12 +107,12 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     return tuple(map(int, match[1].split(",")))
 
 
-def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tuple[CpuTime, ...]:
+def parse_cpu_times(values: Mapping[str, str]) -> tuple[CpuTime, ...]:
     """Parse ``kern.cp_times``, ``kern.clockrate`` and ``dev.cpu.N.freq`` (MHz), as sysctl prints them.
 
     A CPU that is absent, or a hyperthread that is off, has no ticks (sys/kern/kern_clock.c) and is left out. A
-    frequency that only the first CPU has holds for all: cpufreq(4) then sets them together.
-    booked_as_interrupt: packets are handled in interrupt threads (else in threads that count as ``sys``).
+    frequency that only the first CPU has holds for all: cpufreq(4) then sets them together. What packets take is not
+    known: under load most drivers hand them to threads, which count as ``sys``.
     """
     ticks = counts(values.get("kern.cp_times", "").split())
     hz = re.search(r"\bstathz = ([0-9]{1,9})\b", values.get("kern.clockrate", ""))
@@ -130,7 +131,6 @@ def parse_cpu_times(values: Mapping[str, str], booked_as_interrupt: bool) -> tup
                 cpu,
                 total_s=(busy + idle) / int(hz[1]),
                 busy_s=busy / int(hz[1]),
-                packet_s=interrupt / int(hz[1]) if booked_as_interrupt else None,
                 clock_hz=mhz * 1e6 if mhz and mhz > 0 else None,
             )
         )
@@ -203,6 +203,8 @@ class NicCounters:
     """Received and sent frames are the sums over its queues, counted by software; else netstat's Ipkts and Opkts."""
     own_drops: bool = False
     """Netstat's Drop is the NIC's alone, without what iflib's rings refused."""
+    silent_ring: bool = False
+    """Frames that a full transmit ring refused are in ``netstat -s`` alone."""
     known: bool = True
     """The driver's source was read."""
 
@@ -229,11 +231,23 @@ _IXL = NicCounters(own_drops=True)
 """sys/dev/ixl/ixl_pf_main.c, ixl_update_vsi_stats: Idrop has the frames for which queue or port had no buffer, Ierrs
 broken ones, Oerrs and Drop what the NIC did not send."""
 
+_ICE = NicCounters(leaves=("hw.mac.rx_discards",), own_drops=True)
+"""sys/dev/ice/ice_lib.c, ice_get_ifnet_counter: Idrop has the frames for which a queue had no descriptor, and not those
+for which the port had no room. Drop has frames for a link that is down."""
+
 _VMX = NicCounters()
 """sys/dev/vmware/vmxnet3/if_vmx.c, vmxnet3_get_counter: all are iflib's; its host's are read as LOST_BY_QUEUE."""
 
-_BY_DRIVER: Mapping[str, NicCounters]
-_BY_DRIVER = {"ix": _IX, "ixl": _IXL, "vmx": _VMX} | dict.fromkeys(("em", "igb", "igc"), _E1000)
+_CXGBE = NicCounters()
+"""sys/dev/cxgbe/t4_main.c, cxgbe_get_counter: Idrop has the frames for which port or queue had no room, Drop those that
+its own rings refused."""
+
+_VTNET = NicCounters(silent_ring=True)
+"""sys/dev/virtio/network/if_vtnet.c, vtnet_get_counter: Idrop has frames for which there was no mbuf; what its
+host drops before is in no counter here. Its ring is a buf_ring (sys/net/ifq.c, drbr_enqueue)."""
+
+_BY_DRIVER: dict[str, NicCounters] = {"ix": _IX, "ixl": _IXL, "ice": _ICE, "vmx": _VMX, "vtnet": _VTNET}
+_BY_DRIVER |= dict.fromkeys(("em", "igb", "igc"), _E1000) | dict.fromkeys(("cxgbe", "cxl", "cc"), _CXGBE)
 _ANY = NicCounters(known=False)
 
 
@@ -256,8 +270,8 @@ def leaves_of(interface: str, values: Mapping[str, str]) -> dict[str, int]:
 
 
 def is_counter(name: str) -> bool:
-    """Test for a device's sysctl to be read: one that its driver needs, of a queue or ring, or iflib's mark."""
+    """Test for a device's sysctl to be read: one that its driver needs, or of a queue or ring."""
     interface, leaf = leaf_of(name) or ("", "")
     row = counters_of(interface)
     forms = (PACKETS_OF_QUEUE, LOST_BY_QUEUE, DROPS_OF_RING, *((SENT_BY_QUEUE,) if row.by_queue else ()))
-    return leaf == IFLIB or leaf in row.leaves or any(form.fullmatch(leaf) for form in forms)
+    return leaf in row.leaves or any(form.fullmatch(leaf) for form in forms)

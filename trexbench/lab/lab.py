@@ -90,11 +90,11 @@ class RunningLab(LabState):
 
 
 class Lab:
-    """Lab of one spec; its state is on disk, so that any process can use it. dut: its DUT's name, for messages."""
+    """Lab of one spec; its state is on disk, so that any process can use it."""
 
-    def __init__(self, spec: LabSpec, dut: str = "") -> None:
+    def __init__(self, spec: LabSpec) -> None:
         self.spec = spec
-        self._remedy = f"trexbench lab down{dut and f' --dut {dut}'}, then try again"
+        self._remedy = f"trexbench lab down --prefix {spec.prefix}, then try again"
 
     def up(self, trex_dir: Path | None = None) -> LabStatus:
         """Bring up a lab that stays until ``down``; the same lab, if it is up already, is left alone."""

@@ -58,8 +58,9 @@ def trex(spec: LabSpec, placement: Placement, directory: Path, config_file: Path
     """Return how to launch TRex's own binary: its script ``t-rex-64`` kills the helpers of other TRex on this host."""
     binary = find_trex(directory)
     config_file.write_text(trex_config(spec, placement))
-    quiet = ("--no-scapy-server", "--iom", "0")  # no screen of figures in the log
-    argv = (str(binary), "-i", "--stl", "--software", *quiet, "--cfg", str(config_file))
+    options = ("--no-scapy-server", "--iom", "0")  # no screen of figures in the log
+    # its watchdog would end it where a busy machine holds one of its threads up for a second
+    argv = (str(binary), "-i", "--stl", "--software", "--no-watchdog", *options, "--cfg", str(config_file))
     library_path = f"{directory}:{directory / 'so' / os.uname().machine}"
     return Launch("trex", argv, {"LD_LIBRARY_PATH": library_path}, str(directory))
 
@@ -186,11 +187,12 @@ def stop(prefix: str, netns_inode: int, known: Sequence[Process] = ()) -> None:
 
 
 def telling_line(log: str, longest: int = 300) -> str:
-    """Pick the line of a log that says why: the first that looks like an error, else the last that is not empty."""
+    """Pick the line of a log that says why: the first that looks like an error, else the last if it has a word."""
     try:
         data = Path(log).read_bytes()[-8192:]
     except OSError:
         return "(no log)"
     lines = [line.strip() for line in data.decode(errors="replace").splitlines() if line.strip()]
     complaints = [line for line in lines if _COMPLAINT.search(line)]
-    return (complaints[:1] or lines[-1:] or ["(it said nothing)"])[0][:longest]
+    last = [line for line in lines[-1:] if re.search("[A-Za-z]", line)]
+    return (complaints[:1] or last or ["(it said nothing)"])[0][:longest]

@@ -84,7 +84,7 @@ def _lab(request: Request, stack: ExitStack, say: Callable[[str], None]) -> Runn
     stack.enter_context(_own_place())
     machine = request.dut.lab.vm if request.dut.lab is not None and request.dut.in_vm else None
     takes = f", a virtual machine that may take {machine.boot_s:g} s to start" if machine is not None else ""
-    lab = Lab(LabSpec.from_config(request.dut, request.queues), request.dut.command_name)
+    lab = Lab(LabSpec.from_config(request.dut, request.queues))
     name = request.dut.name
     say(f"using the lab of {name}" if lab.stands else f"bringing up the lab of {name}{takes}")
     running = stack.enter_context(lab.running(request.trex_dir))

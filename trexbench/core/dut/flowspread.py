@@ -145,7 +145,7 @@ def _inputs(streams: Sequence[Stream], hashing: PortHash) -> tuple[dict[bytes, f
     total, whole, known = sum(stream.pps for stream in streams), True, True
     for stream in streams:
         fields = hashing.fields_of(find_tuple5(stream.packet).version)
-        inputs, exact = hashed_of(stream.packet, stream.instructions, fields or FIELDS)
+        inputs, exact = hashed_of(stream.packet, stream.instructions, fields or FIELDS, stream.cache)
         whole, known = whole and exact, known and bool(fields)
         for data, count in Counter(inputs).items():
             shares[data] = shares.get(data, 0.0) + stream.pps / total * count / len(inputs)

@@ -117,17 +117,20 @@ def headers_of(packet: bytes, instructions: Sequence[Instruction]) -> list[bytes
     return list(islice(program.run(packet), MOST_PACKETS if program.draws else min(program.period, MOST_PACKETS)))
 
 
-def hashed_of(packet: bytes, instructions: Sequence[Instruction], fields: Sequence[str]) -> tuple[list[bytes], bool]:
+def hashed_of(
+    packet: bytes, instructions: Sequence[Instruction], fields: Sequence[str], cache: int = 0
+) -> tuple[list[bytes], bool]:
     """Return the hash's inputs of a stream's packets, each as often as it is sent, and whether they are all.
 
-    Else they are a sample: fields are random, or repeat after more than MOST_SEEN packets. ConfigError as headers_of.
+    Else they are a sample: fields are random, or repeat after more than MOST_SEEN packets. cache: as in Stream.
+    ConfigError as headers_of.
     """
     program, places = _program(instructions), find_tuple5(packet).fields
     hashed = [place for name, place in places.items() if name.partition(".")[2] in fields]
     periods = [program.variables[name].period for name in {write.name for write in program.writes_into(hashed)}]
-    period = lcm(*periods) if all(periods) else MOST_SEEN + 1
-    seen = islice(program.run(packet), min(period, MOST_SEEN))
-    return [hash_input(data, fields) for data in seen], period <= MOST_SEEN
+    count = cache or (lcm(*periods) if all(periods) else MOST_SEEN + 1)
+    seen = islice(program.run(packet), min(count, MOST_SEEN))
+    return [hash_input(data, fields) for data in seen], all(periods) and count <= MOST_SEEN
 
 
 def _program(instructions: Sequence[Instruction]) -> Program:

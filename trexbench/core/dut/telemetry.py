@@ -26,7 +26,7 @@ class CpuTime:
     total_s: Amount  # all of it
     busy_s: Amount  # without idle, waiting for I/O, and time stolen by a hypervisor
     packet_s: Amount | None = None
-    """Part of busy_s that the system accounts to packets (Linux: softirq, FreeBSD: interrupt); None: not known."""
+    """Part of busy_s that the system accounts to packets (Linux: softirq); None: not known."""
     clock_hz: Amount | None = None  # clock rate at that moment, or as the config says; None: not known
     user_s: Amount | None = None  # part of busy_s in programs; None: not known
     system_s: Amount | None = None  # part of busy_s in the kernel, but for interrupts; None: not known

@@ -127,7 +127,7 @@ class Night:
                 return None
             is_begun = cell.state is CellState.RUNNING and cell.attempts
             begun_s = seconds_of(cell.attempts[-1].started) if is_begun else None
-            rest_s = max(0.0, pace * cell.expected_s - (now_s - begun_s if begun_s is not None else 0.0))
+            rest_s = max(0.0, pace * cell.expected_s - max(0.0, now_s - begun_s if begun_s is not None else 0.0))
             left_s[cell.dut] = left_s.get(cell.dut, 0.0) + rest_s
         testers = max(1, sum(cell.state is CellState.RUNNING for cell in self.cells))
         return max(sum(left_s.values()) / testers, *left_s.values(), 0.0)

@@ -160,6 +160,7 @@ class Stream:
     pps: float  # at multiplier 1
     instructions: tuple[Instruction, ...] = ()
     macs_from_port: bool = True  # the port fills in the MAC addresses
+    cache: int = 0  # frames after which TRex repeats them all; 0: it goes on
 
     @property
     def frame_bytes(self) -> int:
@@ -171,6 +172,8 @@ class Stream:
         # a random variable draws each value equally often
         steady = ({**one, "op": "inc", "step": 1} if one.get("op") == "random" else one for one in self.instructions)
         lengths = Program(list(steady)).lengths
+        if self.cache and lengths and not any(one.get("op") == "random" for one in self.instructions):
+            lengths = [lengths[number % len(lengths)] for number in range(self.cache)]
         sizes = (max(MIN_FRAME_BYTES, length + FCS_BYTES) for length in lengths)
         return fmean(min(size, self.frame_bytes) for size in sizes) if lengths else self.frame_bytes
 
@@ -189,7 +192,7 @@ class Stream:
             for one, other in combinations(used, 2)
         )
         exact = not overlap and all(write.whole for write in used) and _all_distinct(variables)
-        return FlowCount(steady * drawn, exact)
+        return FlowCount(min(steady * drawn, self.cache or steady * drawn), exact and not self.cache)
 
     @cached_property
     def flow_keys(self) -> frozenset[bytes] | None:
@@ -197,7 +200,7 @@ class Stream:
         program, tuple5 = Program(self.instructions), find_tuple5(self.packet)
         names = {write.name for write in program.writes_into(tuple5.fields.values())}
         variables = [program.variables[name] for name in names]
-        period = lcm(*(variable.period for variable in variables))
+        period = self.cache or lcm(*(variable.period for variable in variables))
         if period > ENUMERABLE or any(variable.op == "random" for variable in variables):
             return None
         return frozenset(map(tuple5.of, islice(program.run(self.packet), period)))
@@ -223,7 +226,8 @@ class Stream:
 
     def frames(self, seed: int = 1) -> Iterator[bytes]:
         """Yield the stream's packets without end, without FCS, in the order in which one core sends them."""
-        return Program(self.instructions, seed).run(self.packet)
+        while True:
+            yield from islice(Program(self.instructions, seed).run(self.packet), self.cache or None)
 
 
 @dataclass(frozen=True)
@@ -273,7 +277,7 @@ class Profile:
     def flows(self) -> FlowCount:
         """Distinct 5-tuples of all streams; streams that send the same flows count once."""
         five_tuples = [find_tuple5(stream.packet).of(stream.packet) for stream in self.streams]
-        programs = [json.dumps(_plain(stream.instructions)) for stream in self.streams]
+        programs = [json.dumps([_plain(stream.instructions), stream.cache]) for stream in self.streams]
         kinds = dict(zip(zip(five_tuples, programs, strict=True), self.streams, strict=True)).values()
         if len(kinds) == 1:
             return self.streams[0].flows
@@ -296,6 +300,7 @@ class Profile:
                 "own_macs": not stream.macs_from_port,
                 "share": round(self.share(stream), 9),
                 "program": _plain(stream.instructions),
+                **({"cache": stream.cache} if stream.cache else {}),
             }
             for stream in self.streams
         ]

@@ -218,14 +218,15 @@ class Ramp(Strategy):
     def _erratic(self, windows: Sequence[Window]) -> Verdict | None:
         """Conclude that from some window on at least half lose frames, though never enough in a row; None if not.
 
-        What was carried before it is a bound.
+        What was carried before it is a bound. Frames that are only late show as loss in one window and as too many in
+        another: all together they are not lost.
         """
         lossy = [at for at, window in enumerate(windows) if window.is_bad(self.loss_threshold)]
         for number, since in enumerate(lossy[: len(lossy) - self.windows + 1]):
             after, count = windows[since:], len(lossy) - number
-            if 2 * count >= len(after):
+            share = sum(w.lost for w in after) / sum(w.sent for w in after)
+            if 2 * count >= len(after) and share > self.loss_threshold:
                 carried = max((w.sent_pps for w in windows[:since] if not w.is_bad(self.loss_threshold)), default=0.0)
-                share = sum(w.lost for w in after) / sum(w.sent for w in after)
                 reason = (
                     f"{format_share(share)} of the frames were lost from {format_pps(after[0].sent_pps)} on, in "
                     f"{count} of {len(after)} windows, but never in {self.windows} in a row: use a longer `window:` in "

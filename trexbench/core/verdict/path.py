@@ -195,9 +195,9 @@ def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
 def _why_missing(plan: Plan, half: Sequence[Sample], direction: Direction, window: Window) -> str:
     share = "nothing" if window.received <= 0 else f"only {format_share(window.received / window.sent)} of the frames"
     then, now = half[0].reading.ports, half[-1].reading.ports
-    tx, expected = direction.tx, {d.rx for d in plan.directions}
-    others = (port for port in now if port not in expected)
-    rx = next((port for port in others if now[port].ipackets - then[port].ipackets > window.sent / 2), None)
+    tx, expected = direction.tx, {d.rx: build_window(d, half).sent for d in plan.directions}
+    came = {port: now[port].ipackets - then[port].ipackets for port in now}
+    rx = next((port for port in now if came[port] - expected.get(port, 0) > window.sent / 2), None)
     if rx is None:
         too_fast = "" if window.received <= 0 else "a --warmup beyond what the DUT carries, "
         return (
@@ -214,4 +214,5 @@ def _why_missing(plan: Plan, half: Sequence[Sample], direction: Direction, windo
             "frames go, and see that its next hop is known"
         )
     elsewhere = f"the frames arrived on port {rx}: swap the cables or the DUT's routes"
+    elsewhere += ", or have the profile send other addresses by its argument direction" if rx == tx else ""
     return f"{share} came back on port {direction.rx}, but {elsewhere}"

@@ -102,12 +102,10 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         unknown = replace(verdict, limit=Limit.UNKNOWN, reasons=(reason,), goals=())
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
     came = inf
-    if failed and failed[0] is trials[0]:
-        # What came through where most was lost: of other rates hardly more was offered than the DUT carries.
-        worst = max(failed, key=lambda trial: held[trial].loss or 0.0)
-        windows = held[worst], path.correct(find_held(measured.samples, direction, CONFIRM_PHASES, worst.number).late)
-        shares = (w.received / w.sent if w.sent else inf for w in windows)
-        came, at_length = (share * worst.offered_pps / (1 - loss) for share in shares)
+    if failed and failed[0] is trials[0]:  # the figure's own: what came through in it
+        first = find_held(measured.samples, direction, CONFIRM_PHASES, failed[0].number)
+        shares = (w.received / w.sent if w.sent else inf for w in (held[failed[0]], path.correct(first.late)))
+        came, at_length = (share * failed[0].offered_pps / (1 - loss) for share in shares)
         if 2 * came - at_length >= confirmed > at_length:  # what was confirmed came in the first half only
             confirmed, came = 0.0, at_length
     # RFC 2544: the fastest rate at which a trial lost none, unless only the tester's receiver failed a faster one.

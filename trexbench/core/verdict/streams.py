@@ -85,6 +85,6 @@ def find_stream_warnings(measured: RunWindows, directions: Sequence[Direction]) 
     """Report directions whose frames came back without the marks by which their streams are known."""
     for direction in directions:
         counted = [sample for sample in measured.samples if direction.tx in sample.reading.streams]
-        if counted and find_unmarked(direction, counted[-1]):
+        if counted and find_unmarked(direction, counted[-1], counted[0].reading.ports[direction.rx].ipackets):
             text = "frames came back without the IP ID that they were sent with: loss per stream is unknown"
             yield RunWarning("unmarked", f"{direction}: {text}")

@@ -1,8 +1,8 @@
 """Read the counters of a pfSense, or any FreeBSD, under load; and its machine's platform.
 
-No frame may be in two of the drop counters. host.freebsd says which of a NIC's are read. Of netstat -s, ``output
-packets dropped due to no bufs`` and ``packets not forwardable`` are left out: frames that a full transmit queue refused
-are in them again. pf's are in none of netstat's.
+No frame may be in two of the drop counters. host.freebsd says which of a NIC's are read. Of netstat -s, ``packets not
+forwardable`` are left out: frames that a full transmit queue refused are in them again. So are ``output packets dropped
+due to no bufs, etc.`` where a NIC counts such frames (sys/netinet/ip_fastfwd.c). pf's are in none of netstat's.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _REVISION = ("cpucontrol", "-m", "0x8b", "/dev/cpuctl0")
 BOOT_MESSAGES = ("/var/run/dmesg.boot", "/var/log/dmesg.boot")
 """FreeBSD's (libexec/rc/rc.d/dmesg) and pfSense's, written once in each boot."""
 _NO_ROUTE = "output packets discarded due to no route"
+_NO_BUFS = "output packets dropped due to no bufs, etc."
 
 
 def read_platform(transport: Transport) -> dict[str, str]:
@@ -65,11 +66,9 @@ class FreebsdCounters:
         gathering = Gathering()
         missing = gathering.missing
         values: Mapping[str, str] = gathering.part("sysctl", self._sysctl, {})
-        # drivers on iflib handle packets in task threads, whose time counts as ``sys`` and not as interrupts
-        booked = not any(name.endswith(parse.IFLIB) for name in values)
         cpus: tuple[CpuTime, ...] = ()
         if values:
-            cpus = gathering.part("cpus", lambda: parse.parse_cpu_times(values, booked_as_interrupt=booked), ())
+            cpus = gathering.part("cpus", partial(parse.parse_cpu_times, values), ())
         if cpus and not all(cpu.clock_hz for cpu in cpus):
             reason = "dev.cpu.0.freq does not exist: cpufreq(4) has no driver for them"
             missing.append(Missing("clock of the CPUs", reason))
@@ -97,14 +96,16 @@ class FreebsdCounters:
         drops = list(chain.from_iterable(starmap(_drops, ports)))
         drops += [] if netisr is None else [DropCount("netisr QDrops", netisr)]
         drops += [DropCount(f"pf {reason}", count) for reason, count in refused.items()]
-        unrouted = (("no route", _NO_ROUTE), ("no route of IPv6", f"ip6: {_NO_ROUTE}"))
+        words = {"no route": _NO_ROUTE, "no route of IPv6": f"ip6: {_NO_ROUTE}"}
+        if all(parse.counters_of(port.interface).silent_ring for port in self._ports):
+            words["no bufs"] = _NO_BUFS
         return Observation(
             # The same sysctl has the packets of the queues; a CPU that idles may be behind, none is ahead.
             at_s=max((cpu.total_s for cpu in cpus), default=None),
             cpus=cpus,
             ports=tuple(starmap(_packets, ports)),
             queues=tuple(QueueCount(port.tester, *row) for port, _, leaves in ports for row in _queues(leaves).items()),
-            drops=(*drops, *(DropCount(name, ip[words]) for name, words in unrouted if words in ip)),
+            drops=(*drops, *(DropCount(name, ip[told]) for name, told in words.items() if told in ip)),
             missing=tuple(missing),
             details=tuple(Detail(f"irq {name}", count) for name, count in interrupts.items()),
         )

@@ -253,6 +253,8 @@ class LinuxCounters:
 def _corrected(link: Mapping[str, int], nic: Mapping[str, int], driver: str) -> Mapping[str, int]:
     """Return an interface's totals with each lost frame in one of them, and no other."""
     errors = link.get("rx.errors", 0) - nic.get(_HARMLESS.get(driver, ""), 0)
+    if driver == "bnxt_en":  # bnxt_get_stats64: only false carriers and jabbers are among its errors
+        errors += sum(link.get(f"rx.{kind}_errors", 0) for kind in ("crc", "frame", "length"))
     if driver == "bcmgenet" and errors == link.get("rx.missed_errors"):  # until 2025 it gave the one number for both
         errors = 0
     dropped, of_port = link.get("rx.dropped", 0), nic.get(_PORT_DROPS.get(driver, ""), 0)

@@ -19,7 +19,7 @@ from ...signals import uninterrupted
 from .client import Client, Meaning, brief, load_client, meaning_of
 from .guard import Guard
 from .ports import IDLE, TrexGenerator, ethernet_of, nominal_bps, obstacles, status_of
-from .rpc import Channel, Refusal
+from .rpc import Call, Channel, Refusal
 
 RPC_PORT, EVENT_PORT = 4501, 4500
 _CONNECT_TRIES = 4
@@ -106,12 +106,21 @@ def describe(endpoint: ServerAddress, trex_dir: str | os.PathLike[str] | None = 
     with _session(client, endpoint) as stl:
         channel = Channel(stl.conn.rpc, time.monotonic)
         version, system = stl.get_server_version(), stl.get_server_system_info()
-        ports = sorted(int(described["index"]) for described in system["ports"])
-        answers = channel.batch([("get_port_status", status_of(port)) for port in ports]).results
+        ports = _ask_ports(channel, sorted(int(described["index"]) for described in system["ports"]))
+    return ServerFacts(str(client), version, system, ports)
+
+
+def _ask_ports(channel: Channel, ports: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+    """Ask for the status of these ports; to each, ``captured`` is added."""
+    calls: list[Call] = [("get_port_status", status_of(port)) for port in ports]
+    *answers, captures = channel.batch([*calls, ("capture", {"command": "status"})]).results
+    bits = 0
+    for filters in (one["filter"] for one in ([] if isinstance(captures, Refusal) else captures)):
+        bits |= int(filters["rx"]) | int(filters["tx"])
     for port, status in zip(ports, answers, strict=True):
         if isinstance(status, Refusal):
-            raise GeneratorError(f"TRex server {endpoint} does not describe port {port}", status.text)
-    return ServerFacts(str(client), version, system, dict(zip(ports, answers, strict=True)))
+            raise GeneratorError(f"TRex server {channel.where} does not describe port {port}", status.text)
+    return {port: {**status, "captured": bits >> port & 1} for port, status in zip(ports, answers, strict=True)}
 
 
 def reach(endpoint: ServerAddress) -> None:
@@ -183,7 +192,7 @@ def _take(client: Client, stl: Any, channel: Channel, ports: Sequence[int], forc
     if missing:
         listed = ", ".join(map(str, known)) or "none"
         raise GeneratorError(f"TRex server {channel.where} has no port {missing[0]}", f"its ports are {listed}")
-    before = {port: channel.call("get_port_status", **status_of(port)) for port in ports}
+    before = _ask_ports(channel, ports)
     for port, status in before.items():
         for kind, text, remedy in obstacles(status, force):
             error = PortBusy if kind == "owner" else GeneratorError

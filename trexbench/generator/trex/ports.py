@@ -53,6 +53,7 @@ class TrexGenerator:
         # Ports whose counted streams were started before. TRex would start them again without the marks that it counts
         # frames by, unless their filters are removed. Its client does so at each stop, and misses the last frames.
         self._marked: set[int] = set()
+        self._dropped: int | None = None  # when the streams were loaded
         self.guard: Guard | None = None  # ended when the ports are given back
         self.lost_a_port = False  # True once PortOwned was raised
 
@@ -117,6 +118,8 @@ class TrexGenerator:
         senders = {port: sender for port, raw in zip(self.ports, counters, strict=False) if (sender := _sender(raw))}
         # where it does not try again (low_end, --queue-drop) TRex counts frames in the second (CCoreEthIF::send_burst)
         full, dropped = (_optional_int(total.get(f"m_total_queue_{what}")) for what in ("full", "drop"))
+        self._dropped = dropped if self._dropped is None else self._dropped
+        streams = streams if dropped == self._dropped else {}  # which have counted the dropped frames as sent
         return Reading(ports, None if full is None else full + (dropped or 0), tagged, streams, senders)
 
     # for connect and the session
@@ -136,7 +139,7 @@ class TrexGenerator:
         for port in tx_ports:
             if lack := lack_of_destination(self._port_status(port), self._stl.get_server_version()):
                 raise GeneratorError(f"port {port}: {lack[0]}", lack[1])
-        self._marked = set()
+        self._marked, self._dropped = set(), None
         return self._streams.load(path, tunables, tx_ports, vlans)
 
     @property
@@ -335,6 +338,8 @@ def obstacles(status: Mapping[str, Any], force: bool = False) -> Iterator[tuple[
         yield "owner", f"belongs to {owner!r}", "wait until it is given back, or take it with --force"
     elif state not in IDLE and not force:
         yield "state", f"is busy ({state}) without an owner", "--force stops it and takes it"
+    if status.get("captured"):
+        yield "capture", "is captured, and stays in service mode", "end that: in TRex's console, `capture clear`"
     if not link_up(status):
         yield "link", "has no link", "check the cable, and that the interface at its other end is up"
 

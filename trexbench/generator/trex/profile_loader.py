@@ -129,8 +129,9 @@ def _convert_stream(path: Path, stream: Any) -> Stream:
         raise ConfigError(f"profile {path.name}: a stream that is switched off", "leave it out")
     if fields["flow_stats"].get("rule_type") == "latency":
         raise ConfigError(f"profile {path.name}: a latency stream", "it ignores the rate; a ramp cannot use it")
-    unchanged = fields["flags"] & 7 == 0
-    return Stream(packet, _pps(path, mode["rate"], len(packet)), tuple(fields["vm"]["instructions"]), unchanged)
+    unchanged, program = fields["flags"] & 7 == 0, fields["vm"]
+    pps, cache = _pps(path, mode["rate"], len(packet)), int(program.get("cache", 0))
+    return Stream(packet, pps, tuple(program["instructions"]), unchanged, cache)
 
 
 def _pps(path: Path, rate: Mapping[str, Any], length: int) -> float:

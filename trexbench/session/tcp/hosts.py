@@ -80,7 +80,7 @@ def open_endpoints(
         lab = None
         require_wan(config)
         if config.lab is not None:
-            of_config = Lab(LabSpec.from_config(config, 1 if config.in_vm else None), config.command_name)
+            of_config = Lab(LabSpec.from_config(config, 1 if config.in_vm else None))
             say(f"{'using' if of_config.stands else 'bringing up'} the lab of {config.name}")
             lab = stack.enter_context(of_config.running())
         facts = _facts(lab.host_facts) if lab is not None else {}
