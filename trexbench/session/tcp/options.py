@@ -71,7 +71,7 @@ class TcpWish:
     factor: With --bdp: buffer size in BDPs. Default: 2.
     sweep: With --bdp: buffers of 1/16 to 4 BDPs instead, each double the one before.
     buffers: Maximum size of both hosts' TCP buffers, as 52428800 or 16.8mb, restored afterwards; may be repeated: all
-        legs with each. With --bdp in place of buffers that fit. Default: as found.
+        legs with each. With --bdp: instead of 2 BDPs. Default: as found.
     """
 
     heading: ClassVar[o.Heading] = o.Heading.WHAT

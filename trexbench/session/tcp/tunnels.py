@@ -199,7 +199,7 @@ def prove_tunnel(client: Transport, tunnel: OpenTunnel) -> None:
     """Prove that the far end answers, and that packets of the MTU pass unfragmented, but none of a byte more."""
     what = f"tunnel {tunnel.tunnel.kind} from {client.place}"
     if not ping(client, FAR, _COUNT, _EVERY_S, source=CLIENT).ttls:
-        raise DutError(f"{what}: none of {_COUNT} echo requests was answered", "see firewalls between its ends")
+        raise DutError(f"{what}: none of {_COUNT} echo requests was answered", "check for firewalls between its ends")
     for size, passes in ((tunnel.mtu, True), (tunnel.mtu + 1, False)):
         *words, address = ping_argv(FAR, _COUNT, _EVERY_S, 4, CLIENT)
         argv = (*words, "-M", "do", "-s", str(size - _ECHO_BYTES), address)
@@ -209,7 +209,7 @@ def prove_tunnel(client: Transport, tunnel: OpenTunnel) -> None:
         if (" bytes from " in done.stdout) != passes:
             otherwise = "do not pass" if passes else "pass, which its MTU forbids"
             smaller = f", or name a smaller one: mtu={size - 8}" if passes else ""
-            remedy = f"see the MTU of the line between its ends{smaller}"
+            remedy = f"check the MTU of the line between its ends{smaller}"
             raise DutError(f"{what}: packets of {size} bytes {otherwise}", remedy)
 
 
