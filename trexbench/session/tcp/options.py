@@ -116,7 +116,7 @@ class TcpWish:
         if len(sized) > 1:
             raise ConfigError(f"{sized[0]} and {sized[1]} exclude each other", "leave one of them out")
         if self.factor is not None and not 0 < self.factor <= 1000:
-            raise ConfigError(f"--factor of {self.factor:g}", "take more than 0, and 1000 at most")
+            raise ConfigError(f"--factor of {self.factor:g}", "use more than 0, and 1000 at most")
         double = [f"--{self.way}"] if self.way in ("both", "bidir") else []
         double += ["--ip both"] if self.ip == "both" else []
         if double:

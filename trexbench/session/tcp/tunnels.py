@@ -61,7 +61,7 @@ class CommandedEnd(TunnelEnd):
 
     def _make(self, options: dict[str, Any]) -> None:
         device, name, why = ("dev", str(options["name"])), str(options["name"]), "a tunnel ends here"
-        lack = ("Unknown device type", "modprobe wireguard, or take another tunnel")
+        lack = ("Unknown device type", "modprobe wireguard, or use another tunnel")
         add = Command(("ip", "link", "add", "name", name, "type", "wireguard"), why, remedy=lack)
         remove = Command(("ip", "link", "del", *device), why, fine_if=_GONE)
         self._made.make(Change(f"tunnel {name}", "none", "wireguard", (add,), (remove,), variant=NAME))
