@@ -115,7 +115,9 @@ def test_a_path_that_does_not_cross_the_router_is_refused(config: DutConfig) -> 
         around = [("client", "100.66.2.2/32"), ("server", "100.66.1.2/32")]
         for role, address in around:
             there(role, "ip", "route", "replace", address, "dev", "b0")
-        with pytest.raises(DutError, match="arrive with 64: no router forwarded them: see that both endpoints' routes"):
+        with pytest.raises(
+            DutError, match="arrive with 64: no router forwarded them: check that both endpoints' routes"
+        ):
             prove_path(found, (4,))
         for role, address in around:
             there(role, "ip", "route", "del", address, "dev", "b0")

@@ -105,7 +105,7 @@ def test_flow_offload_is_set_or_the_kernel_refused(config: DutConfig, tmp_path: 
             apply(dut, transport, journal, variant="fast")
         except DutError as error:
             assert "variant fast: its rules cannot be loaded (nft: " in str(error)
-            assert "flowtable" in str(error) and "take flow_offload out" in str(error)
+            assert "flowtable" in str(error) and "remove flow_offload" in str(error)
         else:
             assert apply(dut, transport, journal, variant="fast") == ()
             dut.verify().require_match()

@@ -188,7 +188,7 @@ def test_a_saturated_line(world: World, limit: Limit, pps: float) -> None:
     assert r.uncertainty_pps < 0.01 * r.maximum_pps and r.trials == ()
     if limit is Limit.DUT:
         assert r.first_bad_pps == pytest.approx(1443.5 * K, rel=0.01)
-        assert "offered" in r.reasons[0] and "emerged" in r.reasons[0]
+        assert "offered" in r.reasons[0] and "received" in r.reasons[0]
 
 
 @pytest.mark.parametrize("keep", range(0, 70, scaled(3, 9)))
@@ -217,11 +217,11 @@ def test_scatter_ignores_a_trend() -> None:
 @pytest.mark.parametrize(
     ("world", "words"),
     [
-        (World(dead_ports=[0]), "nothing came back on port 1 of what port 0 sent"),
+        (World(dead_ports=[0]), "none of the frames that port 0 sent came back on port 1"),
         (
             World(base_loss=0.9),
-            "only 10.0 % of the frames came back on port 1 of what port 0 "
-            "sent: likely causes are a --warmup beyond what the DUT carries, a missing",
+            "only 10.0 % of the frames that port 0 sent came back on port 1: "
+            "likely causes are a --warmup beyond what the DUT carries, a missing",
         ),
         (World(tx_limit_pps=0.0), "nothing was sent on port 0"),
         (World(), None),
@@ -239,7 +239,7 @@ def test_the_warm_up_proves_the_path(world: World, words: str | None) -> None:
 @pytest.mark.parametrize(
     ("longer", "words"),
     [
-        (28, "port 0 got frames of 92 B where 64 B were sent, as a router's ICMP errors are: give the DUT a route"),
+        (28, "port 0 received frames of 92 B, not 64 B: probably the router's ICMP errors; give the DUT a route"),
         (10, "ICMP errors"),
         (4, "the frames arrived on port 0: swap the cables or the DUT's routes, or have the profile send other addr"),
     ],
@@ -267,5 +267,8 @@ def test_a_profile_that_sends_both_ways_to_one_side_is_told() -> None:
             return replace(reading, ports=ports)
 
     outcome = simulate(make_plan(bidir=True, warmup_s=1.0, sample_s=0.1), World(), of=SameWay)
-    told = "nothing came back on port 0, but the frames arrived on port 1: swap the cables or the DUT's routes, or have"
+    told = (
+        "none of the frames that port 1 sent came back on port 0; the frames arrived on port 1: swap the cables or the "
+    )
+    told += "DUT's routes, or have"
     assert str(outcome.error).startswith(told)

@@ -241,13 +241,13 @@ def test_what_is_wrong_is_an_exception_of_its_kind() -> None:
     with pytest.raises(trexbench.ConfigError, match="unknown --telemetry 'never': name hold, ramp or off"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, telemetry="never")
     for odd in ("2", 2.5, True):
-        with pytest.raises(trexbench.ConfigError, match=rf"--streams of '?{odd}'?: take a whole number"):
+        with pytest.raises(trexbench.ConfigError, match=rf"--streams of '?{odd}'?: use a whole number"):
             trexbench.tcp("lab-linux", **{**TCP_QUICK, "streams": odd})
     with pytest.raises(trexbench.ConfigError, match="--hold: duration 'True' not understood"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, hold=True)
-    with pytest.raises(trexbench.ConfigError, match=r"--ramp-to of \[1\]: take text or a number"):
+    with pytest.raises(trexbench.ConfigError, match=r"--ramp-to of \[1\]: use text or a number"):
         trexbench.ramp("netgate-vpp", "64b", sim=True, ramp_to=[1])  # type: ignore[arg-type]
-    with pytest.raises(trexbench.ConfigError, match="--dut of 5: take text"):
+    with pytest.raises(trexbench.ConfigError, match="--dut of 5: use text"):
         trexbench.ramp(5, "64b", sim=True)  # type: ignore[arg-type]
     with pytest.raises(trexbench.ConfigError, match=r"--rates of \[\]: name at least one"):
         trexbench.efficiency("netgate-vpp", rates=(), sim=True)

@@ -99,7 +99,7 @@ def test_losses_bound_cubic_and_not_bbr() -> None:
     lucky = replace(path, bps=200e6, in_flight=500_000, cwnd=520_000, retransmits=6)
     (fast,) = rows(leg_of(replace(SET, congestion="cubic"), lucky, told(5 * MB)), setup=lossy)
     long_run = "faster than losses allow in the long run, 70.94 Mbit/s by Mathis"
-    assert fast.words == f"{long_run}: 6 segments sent again were too few to slow it down"
+    assert fast.words == f"{long_run}: 6 retransmits were too few to slow it down"
     assert bbr.loss_bps is None and bbr.predicted_by == "line" and "loss" not in bbr.words
 
 

@@ -144,7 +144,7 @@ def test_a_held_up_sender_is_said_and_the_dut_not_blamed(
     analysis = analyse(plan, [held_up(sample, frames, taken, caught_up) for sample in samples])
     said = [one.text for one in analysis.warnings if one.code == "sender-held-up"]
     assert len(said) == (1 if windows else 0)
-    assert all(f"in {windows} of " in text and "(at most 30 ms)" in text for text in said)
+    assert all(f"in {windows} of " in text and "(up to 30 ms)" in text for text in said)
     assert analysis.directions[0].limit is not Limit.DUT
     sample = held_up(samples[-1], frames, taken)
     assert sample_from_dict(msgspec.to_builtins(stored(sample), str_keys=True)) == sample

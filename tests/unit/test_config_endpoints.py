@@ -114,7 +114,7 @@ VM = shipped("lab-vm-linux")
     [
         ("driver: linux", "driver: pfsense", "driver pfsense cannot configure interfaces to endpoints in a virtual"),
         ("  20ms: {wan", "  ppp: {pppoe: true}\n  20ms: {wan", "pppd would have to run on a virtual machine, whose"),
-        ("20ms: {wan: 20ms}", "20ms: {tunnel: {kind: openvpn, between: client-dut}}", "take wireguard, or a tunnel"),
+        ("20ms: {wan: 20ms}", "20ms: {tunnel: {kind: openvpn, between: client-dut}}", "use wireguard, or a tunnel"),
     ],
 )
 def test_what_a_console_cannot_hold_open(old: str, new: str, words: str) -> None:

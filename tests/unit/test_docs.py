@@ -109,7 +109,7 @@ def test_nothing_is_explained_twice(name: str) -> None:
 
 
 def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
-    (told,) = (one for one in sections("tcp.md") if one.startswith("Who was the limit\n"))
+    (told,) = (one for one in sections("tcp.md") if one.startswith("What was the limit\n"))
     rows = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", told))
     assert list(rows) == [one.value for one in TcpLimit]
     busy, delay, ceiling, line, nearly = (
@@ -124,7 +124,7 @@ def test_who_was_the_limit_has_the_thresholds_of_the_code() -> None:
         "unknown": [],
     }
     assert "at least half of it" in rows["endpoint-cpu"] and "sleeps half the time" in rows["endpoint-cpu"]
-    assert signs.HALF == 0.5 and "most of the segments" in rows["dut"]
+    assert signs.HALF == 0.5 and "most of the retransmitted segments" in rows["dut"]
     assert signs.QUEUED == 3 and "round trips three times" in rows["dut"]
 
 
@@ -179,5 +179,5 @@ def test_core_time_is_a_warning_from_the_share_that_is_documented() -> None:
 
 
 def test_a_line_is_filled_by_the_share_that_is_documented() -> None:
-    (told,) = re.findall(r'"Fills the line" is said of (\d+) % .* and of (\d+) %', DOCUMENTS["tcp.md"])
-    assert [float(one) / 100 for one in told] == [bdp.FILLS, bdp.FULL]
+    (told,) = re.findall(r'"Fills the line" means (\d+) % or more, or (\d+) %', DOCUMENTS["tcp.md"])
+    assert [float(one) / 100 for one in told] == [bdp.FULL, bdp.FILLS]

@@ -158,7 +158,7 @@ def test_a_kernel_without_the_device_is_named(tmp_path: Path) -> None:
     [
         ("6in4", "6in5", "endpoints.tunnel: '6in5' is not known: write one of none, 6in4"),
         (r', "2001[^"]*"', "", "server and DUT need addresses of both families there: add them"),
-        ("driver: linux", "driver: none", "driver none cannot set one: take it out, or use driver linux"),
+        ("driver: linux", "driver: none", "driver none cannot set one: remove it, or use driver linux"),
         (
             r"dut: (.interface: enp3s0f0, address: )(\[10.2.*\])\}",
             r'gateway: [10.2.0.1, "2001:2:0:2::1"]',

@@ -246,7 +246,7 @@ def config(lab: str, driver: str = "linux", way: str = "console", queues: str = 
     ("lab", "words"),
     [
         ("{router: vm, mtu: 9000}", r"lab-vm-linux.yaml:\d+:.*mtu: has no effect on lab.router: vm"),
-        ("{router: vm, vm: {nic: vmxnet3, cores: 2}}", "as many queues as it has cores: 1, 2 or 4: take cores out"),
+        ("{router: vm, vm: {nic: vmxnet3, cores: 2}}", "as many queues as it has cores: 1, 2 or 4: remove cores"),
         ("{router: vm, vm: {nic: vmxnet3}}", r"write rx_queues: \[1, 2, 4\]"),
         ("{router: vm, vm: {image: /a.raw, guest: vpp}}", "guest: has no effect on a machine with an image or"),
         ("{router: vm, vm: {guest: vpp}}", "guest: vpp with driver: linux: write lab.vm.guest: linux"),

@@ -205,7 +205,7 @@ def test_the_file_of_the_other_tool() -> None:
     ] == [30, 100, 10]
     warned = " ".join(warning.text for warning in run.warnings)
     assert "the last 5 s of the file" in warned and "what the tester itself lost counts as the DUT's loss" in warned
-    assert direction.limit is Limit.DUT and "its receiver reported no such loss" in direction.reasons[0]
+    assert direction.limit is Limit.DUT and "its receiving port reported no loss of its own" in direction.reasons[0]
 
 
 def test_what_ended_before_its_plan_is_incomplete() -> None:

@@ -148,7 +148,7 @@ def test_a_counter_first_told_after_something_could_not_be_read() -> None:
 def test_interfaces_whose_counters_cannot_be() -> None:
     report = one_way(1000, seen(ports=[(0, 0), (0, 0)]), seen(ports=[(0, 0), (0, SENT - 1000)]))
     assert codes(report) == ["loss-contradiction"] and [place.kind for place in report.places] == [SOMEWHERE]
-    assert "sent 1000000, 0 got by the DUT, 999000 sent by the DUT, 999000 back" in report.warnings[0].text
+    assert "1000000 sent, 0 received by the DUT, 999000 sent by the DUT, 999000 returned" in report.warnings[0].text
 
 
 def test_stray_frames_are_no_contradiction() -> None:

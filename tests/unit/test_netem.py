@@ -222,7 +222,7 @@ def test_a_wan_host_serves_a_router_of_any_kind() -> None:
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    (BASE, "driver none cannot set one: take it out, use driver linux, or name a wan_host:"),
+    (BASE, "driver none cannot set one: remove it, use driver linux, or name a wan_host:"),
     (BASE + HOST.replace("eth0, eth1", "eth0, eth0"), "name both interfaces"),
     (BASE + HOST.replace("eth0, eth1", "eth0, 'a b'"), "'a b' is not an interface name"),
     (BASE + HOST.replace("ssh, host: between", "cli, host: b, platform: x"), "reached by netns, local, ssh"),

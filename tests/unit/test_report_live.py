@@ -184,9 +184,9 @@ def test_a_search_is_drawn_at_the_ends_of_its_looks() -> None:
 @pytest.mark.parametrize(
     ("kind", "rule"),
     [
-        ("ramp", "; bad is loss > 0.1 % in 3 windows of 1 s; "),
-        ("search", "; bad is a look of 1 s that loses more than the goal; "),
-        ("mlrsearch", "; bad is a load at which more than 50 % of 21 s of trials lose more than the goal; "),
+        ("ramp", "; saturated: loss > 0.1 % in 3 consecutive windows of 1 s; "),
+        ("search", "; a look of 1 s is bad if it loses more than the goal; "),
+        ("mlrsearch", "; a load is bad if more than 50 % of 21 s of trials lose more than the goal; "),
     ],
 )
 def test_a_plan_says_its_own_rule(kind: str, rule: str) -> None:
@@ -194,7 +194,7 @@ def test_a_plan_says_its_own_rule(kind: str, rule: str) -> None:
 
 
 def test_windows_are_no_shorter_than_samples() -> None:
-    assert "3 windows of 2 s; a sample every 2 s" in plan_words(make_plan(sample_s=2.0))
+    assert "3 consecutive windows of 2 s; a sample every 2 s" in plan_words(make_plan(sample_s=2.0))
 
 
 ONE_KERNEL = TcpEnvironment(one_kernel=True, cpus={"client": (0,), "server": (1,), "dut": (2,)})

@@ -189,7 +189,7 @@ def test_what_was_sent(changes: dict[str, Any], words: str) -> None:
 
 def test_a_small_loss_limit_is_not_rounded_to_none() -> None:
     text = format_summary(make_result(replace(make_plan(), loss_threshold=1e-6)))
-    assert re.search(r"^Loss allowed +0\.0001 %$", text, re.MULTILINE) and "bad is loss > 0.0001 %" in text
+    assert re.search(r"^Loss allowed +0\.0001 %$", text, re.MULTILINE) and "saturated: loss > 0.0001 %" in text
 
 
 def test_what_a_document_holds_cannot_steer_a_terminal() -> None:

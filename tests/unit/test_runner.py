@@ -178,7 +178,7 @@ def test_it_starts_once_updates_each_tick_and_every_start_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("world", "phase", "words"),
     [
-        (World(dead_ports=[0]), Phase.WARMUP, "nothing came back on port 1"),
+        (World(dead_ports=[0]), Phase.WARMUP, "none of the frames that port 0 sent came back on port 1"),
         (World(link_down_at_s=20.0), Phase.RAMP, "link of port 0 went down in the ramp"),
         (World(link_down_at_s=68.0), Phase.HOLD, "link of port 0 went down in the hold"),
         (World(fail_at_s=30.0, failure=GeneratorLost("TRex is gone")), Phase.RAMP, "TRex is gone"),

@@ -241,7 +241,9 @@ def test_a_search_that_used_its_looks_up_is_no_answer(number: int) -> None:
     plan = plan_of(width=0.001)
     result = make_result(plan, World(7e5, noise=0.05, seed=number))
     assert "not-finished" in {one.code for one in result.analysis.warnings}
-    assert result.analysis.unanswered.startswith("0->1: 36 looks did not find the rate at a loss of 0.1 % to 0.1 %")
+    assert result.analysis.unanswered.startswith(
+        "0->1: 36 looks did not find the rate at a loss of 0.1 % to within 0.1 %"
+    )
     assert "NO ANSWER: 0->1: 36 looks" in answer_words(result)
     assert answer_words(result, brief=True).endswith("NO ANSWER")
     assert make_result(plan, World(7e5, seed=number)).analysis.unanswered == ""

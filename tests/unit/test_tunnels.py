@@ -68,7 +68,7 @@ def test_a_tunnel_is_read_as_it_is_written(text: str, found: Tunnel) -> None:
 @pytest.mark.parametrize(("text", "said"), [
     ("relay2", "'relay2' is not known: write one of none, 6in4, relay"),
     ("relay,client-client", "relay: between 'client-client' is not possible: write one of client-server, client-dut"),
-    ("relay,mtu=400", "'400' is no MTU: write 576 to 9000"),
+    ("relay,mtu=400", "'400' is not an MTU: write 576 to 9000"),
     ("relay,mtu=1400,mtu=1300", "'mtu=1300' of tunnel relay not understood"),
     ("6in4,mtu=1400", "6in4: its MTU follows from the line's"),
     ("openvpn,cipher=BF-CBC", "openvpn: cipher 'BF-CBC' is not possible: write one of AES-256-GCM"),

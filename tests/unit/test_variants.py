@@ -46,7 +46,7 @@ STATEFUL_TWIN = LAB.replace("  noise: 1%\n", "  noise: 1%\n  variants: {stateful
         (LAB, "a: {firewall: gone.nft}", "gone.nft: No such file"),
         (LAB, "a: {sysctls: {net.ipv4.ip_forward: 0}}", "is set by the driver itself"),
         (STATEFUL_TWIN, "nat: {nat: true}", "twin.variants.stateful: is not under variants"),
-        (shipped_config("netgate-vpp"), "a: {nat: true}", "driver vpp cannot set variants: take it out, or use driver"),
+        (shipped_config("netgate-vpp"), "a: {nat: true}", "driver vpp cannot set variants: remove it, or use driver"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(text: str, variant: str, said: str) -> None:

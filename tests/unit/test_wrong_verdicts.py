@@ -315,7 +315,7 @@ def test_case_5_a_path_that_loses_is_no_limit(share: float, ramp_s: float) -> No
     assert codes(analysis) == ["lossy-path"]
     text = analysis.warnings[0].text
     assert f"0->1: {format_share(share)} of the frames were lost at every rate from " in text
-    assert "to 1.443 Mpps: a path that loses, not a limit" in text and "by RFC 2544" in text
+    assert "to 1.443 Mpps: a lossy path, not a limit" in text and "by RFC 2544" in text
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ _NAME = click.argument("name", shell_complete=o.complete_duts)
 
 @verbs(epilog=_EXAMPLES)
 def dut() -> None:
-    """Manage devices under test, which dut_configs/ describes.
+    """Manage the devices under test described in dut_configs/.
 
     `plan` shows what `apply` would run, `verify` reads everything back, and `revert` undoes what was applied.
     `ramp` applies and verifies before each run.

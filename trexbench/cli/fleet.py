@@ -142,7 +142,7 @@ def calibrate_(
 @CONFIGS
 @UNSAFE
 def scheduler(fleet: str, configs_dir: Path | None, insecure: bool) -> None:
-    """Run the scheduler (Dask's) at which testers and nights meet, until interrupted."""
+    """Run the scheduler (Dask's) to which testers and nights connect, until interrupted."""
     described, cluster = _joining(fleet, configs_dir, insecure)
     from ..fleet.join import serve_scheduler
 
@@ -161,7 +161,7 @@ def worker(
     tester: str, fleet: str, choice: TesterChoice, configs_dir: Path | None, results: Path,
     insecure: bool,
 ) -> None:  # fmt: skip
-    """Work as a tester until interrupted: measure what nights ask for, with the suites and DUTs described here."""
+    """Run a tester until interrupted: measure what nights ask for, with the suites and DUTs described here."""
     described, cluster = _joining(fleet, configs_dir, insecure)
     names = [each.name for each in described.testers]
     if tester not in names:

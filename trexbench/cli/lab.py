@@ -57,7 +57,7 @@ Examples:
 
 @verbs(epilog=_EXAMPLES)
 def lab() -> None:
-    """Manage this tester's bench: labs, traffic of the modes, the embedded server, and calibration.
+    """Manage labs, the traffic of the modes, the embedded server, and calibration of the tester.
 
     A lab is a tester and a router in two network namespaces of this machine, without uplink or default route; it needs
     root. `ramp --dut lab-linux` uses the lab that is up, or brings one up and takes it down afterwards.

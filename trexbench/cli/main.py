@@ -25,7 +25,7 @@ VERBS = {
     },
     "DUT and lab": {
         "dut": (".dut", "DUTs: list, new, check, show, plan, apply, verify, revert ..."),
-        "lab": (".lab", "The bench: up, down, status, image, profile, serve, calibrate."),
+        "lab": (".lab", "Labs and tester: up, down, status, image, profile, serve, calibrate."),
         "doctor": (".doctor", "Check everything a run needs: this machine, tester, lab, DUT."),
     },
     "Nights": {
@@ -114,9 +114,9 @@ class LazyGroup(Verbs):
 def cli(ctx: click.Context, as_json: bool) -> None:
     """Measure how fast a router really is.
 
-    Drives Cisco TRex in stateless mode against a device under test (DUT), ramps traffic linearly to line rate, and says
-    in each direction where the DUT saturates, or what else was the limit. Without a command it prints an overview of
-    labs, servers, DUTs and the last results.
+    Drives Cisco TRex in stateless mode against a device under test (DUT), ramps traffic linearly to line rate, and
+    reports in each direction where the DUT saturates, or what else was the limit. Without a command it prints an
+    overview of labs, servers, DUTs and the last results.
     """
     if ctx.invoked_subcommand is None:
         from .here import show_here

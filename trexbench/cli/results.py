@@ -257,7 +257,7 @@ def _after(failed: StoreError | None, error: StoreError) -> StoreError:
 @click.option(
     "--speed",
     type=o.SPEED,
-    help="Speed (L1) of the ports, or for TCP of the slowest line, which no file has. Default: 10gbit; TCP: unknown.",
+    help="Speed (L1) of the ports, or for TCP of the slowest line; the files lack it. Default: 10gbit; TCP: unknown.",
 )
 @click.option("--label", type=o.LABEL, help="Word stored with the runs, to search and compare by, as firmware-2.0.")
 def import_runs(

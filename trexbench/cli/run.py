@@ -90,7 +90,7 @@ def ramp(case: Case, setup: Setup, wish: RampWish, shown: Shown, sizes: tuple[in
     """Ramp traffic linearly to the target and see, in each direction, where the DUT saturates.
 
     Rates: 64kpps, 1.2mpps, 3gbps (L2), 5gbpsl1, 40% (of L1 line rate). Times: 10s, 2m30s, 600.
-    Line rate is that of the ports, or the DUT's `speed:` where that is lower. `plan:` in its config has other defaults.
+    Line rate is that of the ports, or the DUT's `speed:` if lower. `plan:` in its config changes the defaults.
     """
     return _measure("ramp", case, wish.plan(), setup, shown, sizes)
 
@@ -107,7 +107,7 @@ def search(case: Case, setup: Setup, wish: SearchWish, shown: Shown, sizes: tupl
 
     A ramp of some seconds brackets the throughput. Rates near it are then tried for a second each, until the interval
     of every goal is as narrow as requested and both of its bounds are accepted. Finally the lower bound of the first
-    goal is held once more, and the DUT's counters are read. `plan:` in the DUT's config has other defaults.
+    goal is held once more, and the DUT's counters are read. `plan:` in the DUT's config changes the defaults.
     """
     return _measure(METHODS[wish.method], case, wish.plan(), setup, shown, sizes)
 
@@ -122,7 +122,7 @@ def saturate(case: Case, setup: Setup, wish: SaturateWish, shown: Shown) -> int:
     """Offer the full rate at once and measure what is received, for instance from a single core.
 
     If more is offered than the DUT can forward, the result is the rate received, not a loss-free throughput. `plan:` in
-    the DUT's config has other defaults.
+    the DUT's config changes the defaults.
     """
     return _measure("saturate", case, wish.plan(), setup, shown)
 

@@ -29,7 +29,7 @@ _REQUIRED_KEYS = {"netns": ("namespace",), "local": (), "ssh": ("host",), "cli":
 
 
 def idle(
-    value: Value, keys: Iterable[str], owner: str, remedy: str = "take it out, or change the type"
+    value: Value, keys: Iterable[str], owner: str, remedy: str = "remove it, or change the type"
 ) -> Iterator[ConfigError]:
     """Yield an error for each of these keys, which have no effect on the owner."""
     for key in keys:
@@ -66,9 +66,9 @@ def check_way(value: Value, kind: str, owner: str, ways: Sequence[str], in_lab: 
         yield value.at("type").wrong(what, f"write type: {' or '.join(ways)}")
     yield from check_keys(value, kind, _TRANSPORT_KEYS, f"a {kind} transport", () if in_lab else _REQUIRED_KEYS[kind])
     if value.has("password_env") and value.has("password_file"):
-        yield value.at("password_file").wrong("two places for one password", "take one of them out")
+        yield value.at("password_file").wrong("two places for one password", "remove one of them")
     if in_lab and value.has("namespace"):
-        yield value.at("namespace").wrong("a lab names its own namespace", "take it out; lab.prefix decides the name")
+        yield value.at("namespace").wrong("a lab names its own namespace", "remove it; lab.prefix decides the name")
 
 
 def check_hops(here: Value, own: Sequence[Interface], hops: Sequence[Address], whose: str) -> Iterator[ConfigError]:
@@ -158,10 +158,10 @@ def _check_pppoe(root: Value, dut: DutConfig, endpoints: EndpointsConfig) -> Ite
         if endpoints.server.dut is None:
             yield here.wrong("the router's side of the server's cable is not known", "name it as endpoints.server.dut")
         elif endpoints.pppoe is not None:
-            yield here.wrong("the router dials in by itself (endpoints.pppoe)", "take one of the two out")
+            yield here.wrong("the router dials in by itself (endpoints.pppoe)", "remove one of the two")
         elif dut.transport.type == "console":
             what = "pppd would have to run on a virtual machine, whose console cannot keep a program running"
-            yield here.wrong(what, "take it out, or write transport: {type: ssh}")
+            yield here.wrong(what, "remove it, or write transport: {type: ssh}")
     dialled += [root.at("endpoints", "pppoe")] if endpoints.pppoe is not None else []
     for whose, addresses in (("server", endpoints.server.addresses), ("router", endpoints.server.hops)):
         for here in dialled if 4 not in {each.version for each in addresses} else ():
@@ -193,10 +193,10 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig, endpoints: Endpoints
     value = root.at("endpoints")
     if dut.in_vm and dut.driver != "linux":
         what = f"driver {dut.driver} cannot configure interfaces to endpoints in a virtual machine"
-        yield value.wrong(what, "take it out, or write driver: linux")
+        yield value.wrong(what, "remove it, or write driver: linux")
     elif lab.router == "bypass" or dut.driver == "vpp":
         what = f"lab.router: {lab.router} has no cables to endpoints"
-        yield value.wrong(what, "take it out, or write router: kernel")
+        yield value.wrong(what, "remove it, or write router: kernel")
     names = {cable.interface: f"port {cable.tester}" for cable in dut.cables}
     for role, endpoint, _ in endpoints.roles:
         if endpoint.dut is None:
@@ -208,4 +208,4 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig, endpoints: Endpoints
             names[name] = f"the {role}"
     if lab.endpoints.line_bps is not None and lab.endpoints.offloads == "full":
         here = root.at("lab", "endpoints", "offloads")
-        yield here.wrong("a line carries no frames of 64 KB", "write mtu or packet, or take line: out")
+        yield here.wrong("a line carries no frames of 64 KB", "write mtu or packet, or remove line:")

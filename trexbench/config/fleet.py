@@ -152,7 +152,7 @@ def _check_reach(items: Sequence[Value], wiring: Wiring, known: Iterable[str]) -
             ports = ", ".join(cable.interface or f"one for port {cable.tester}" for cable in dut.cables)
             what = wiring.unreached(name) if ports else "its config has no ports that could be wired"
             yield item.wrong(
-                f"nobody reaches {name}: {what}", f"link {ports or 'ports'} to ports of one tester, or take it out"
+                f"nobody reaches {name}: {what}", f"link {ports or 'ports'} to ports of one tester, or remove it"
             )
 
 

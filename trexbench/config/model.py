@@ -330,7 +330,7 @@ class DutConfig:
         if not self.ports and self.endpoints is None:
             return "it needs ports or endpoints at its two ends", "add some (docs/configs.md)"
         if self.driver != "linux":
-            return f"driver {self.driver} cannot set one", "take it out, use driver linux, or name a wan_host:"
+            return f"driver {self.driver} cannot set one", "remove it, use driver linux, or name a wan_host:"
         return None
 
     def with_tunnel(self, name: str | None) -> DutConfig:
@@ -352,10 +352,10 @@ class DutConfig:
             return "it needs endpoints at its two ends", "add endpoints: (docs/configs.md)"
         through = parse_tunnel(name)
         if self.driver != "linux" and through.between != CLIENT_SERVER:
-            return f"driver {self.driver} cannot set one", "take it out, or use driver linux"
+            return f"driver {self.driver} cannot set one", "remove it, or use driver linux"
         if self.transport.type == "console" and through.between == CLIENT_DUT and through.kind != "wireguard":
             what = "this end of the tunnel is a program, which a virtual machine's console cannot keep running"
-            return what, "take wireguard, or a tunnel between client and server"
+            return what, "use wireguard, or a tunnel between client and server"
         return replace(self.endpoints, tunnel=name).no_tunnel
 
     @property

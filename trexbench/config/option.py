@@ -35,10 +35,10 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _PLAIN: Mapping[Any, tuple[Any, str]] = {
     made: (accepted, words)
     for type_, accepted, words in (
-        (int, Integral, "take a whole number"),
-        (float, Real, "take a number"),
-        (str, str, "take text"),
-        (bool, bool, "take True or False"),
+        (int, Integral, "use a whole number"),
+        (float, Real, "use a number"),
+        (str, str, "use text"),
+        (bool, bool, "use True or False"),
     )
     for made in (type_, type_ | None)
 }
@@ -151,7 +151,7 @@ def read_options(made: Callable[..., T], *arguments: Any, **named: Any) -> T:
             value = default
         if isinstance(kind, Written):
             if type_ in (str | None, Amount | None) and not isinstance(value, (str, Real, date, type(None))):
-                raise ConfigError(f"--{name} of {shown(value)}", "take text or a number")
+                raise ConfigError(f"--{name} of {shown(value)}", "use text or a number")
             try:
                 value = kind.read(value)
             except ConfigError as error:
@@ -242,7 +242,7 @@ def _prefix(text: str) -> str:
 
 def _host(text: str) -> str:
     if not re.fullmatch(HOST_NAME, text):
-        raise ConfigError(f"{text[:80]!r} is no host name or address", "write 192.0.2.10 or trex1.lab")
+        raise ConfigError(f"{text[:80]!r} is not a host name or address", "write 192.0.2.10 or trex1.lab")
     return text
 
 

@@ -64,7 +64,7 @@ def _check(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]
     useless = [name for name in DRIVERS if name != dut.driver]
     useless += [] if driver.knows_system else _SYSTEM_KEYS
     useless += [] if driver.transports else ["transport", *([] if dut.in_vm else ["lab"])]
-    yield from idle(root, useless, f"driver {dut.driver}", "take it out, or change the driver")
+    yield from idle(root, useless, f"driver {dut.driver}", "remove it, or change the driver")
     if root.has("ports"):
         yield from _check_cables(root.at("ports"), dut, driver)
     if dut.endpoints is not None:
@@ -93,7 +93,7 @@ def _check(root: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]
         ways = (IN_VM if dut.in_vm else IN_LAB) if in_lab else driver.transports
         yield from check_way(root.at("transport"), dut.transport.type, owner, ways, in_lab)
         if dut.in_vm:
-            yield from idle(root.at("transport"), ("host", "port"), "a lab's machine", "take it out")
+            yield from idle(root.at("transport"), ("host", "port"), "a lab's machine", "remove it")
     if dut.lab is not None and (driver.transports or dut.in_vm):
         yield from _check_lab(root, dut, dut.lab)
 
@@ -102,7 +102,7 @@ def _check_variants(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Con
     if dut.variants and not driver.has_variants:
         able = " or ".join(name for name, other in DRIVERS.items() if other.has_variants)
         what = f"driver {dut.driver} cannot set variants"
-        yield root.at("variants").wrong(what, f"take it out, or use driver {able}")
+        yield root.at("variants").wrong(what, f"remove it, or use driver {able}")
     for name, variant in dut.variants:
         if variant.tunnel is not None and (lack := dut.no_tunnel(variant.tunnel)) is not None:
             yield root.at("variants", name, "tunnel").wrong(*lack)
@@ -110,7 +110,7 @@ def _check_variants(root: Value, dut: DutConfig, driver: Driver) -> Iterator[Con
             yield root.at("variants", name, "wan").wrong(*lack)
     for name, _ in dut.twin.variants if dut.twin is not None else ():
         if name not in dict(dut.variants):
-            yield root.at("twin", "variants", name).wrong("is not under variants", "add it there, or take it out")
+            yield root.at("twin", "variants", name).wrong("is not under variants", "add it there, or remove it")
 
 
 def _check_wan(root: Value, dut: DutConfig) -> Iterator[ConfigError]:
@@ -121,10 +121,10 @@ def _check_wan(root: Value, dut: DutConfig) -> Iterator[ConfigError]:
     here, way = root.at("wan_host", "transport"), dut.wan_host.transport
     yield from check_way(here, way.type, "a WAN host", REACHED)
     if dut.lab is not None:
-        remedy = "take it out: the lab makes the line itself"
+        remedy = "remove it: the lab makes the line itself"
         yield root.at("wan_host").wrong("a lab has no host between DUT and server", remedy)
     elif way == dut.transport:
-        yield here.wrong("the same host as the DUT", "take wan_host: out: a DUT with Linux makes the WAN itself")
+        yield here.wrong("the same host as the DUT", "remove wan_host: a DUT with Linux makes the WAN itself")
 
 
 def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[ConfigError]:
@@ -137,7 +137,7 @@ def _check_cables(value: Value, dut: DutConfig, driver: Driver) -> Iterator[Conf
         yield from repeated(named, [item.at(key).text() for item in named], what, key)
     for item, cable in zip(items, cables, strict=True):
         if not driver.knows_system:
-            remedy = "take it out, or change the driver"
+            remedy = "remove it, or change the driver"
             yield from idle(item, ("address", "neighbour"), f"driver {dut.driver}", remedy)
         elif not isinstance(cable, Port):
             keys = [key for key in ("interface", "address", "neighbour") if not item.has(key)]
@@ -182,7 +182,7 @@ def _check_commands(value: Value, dut: DutConfig) -> Iterator[ConfigError]:
         if int(port) not in dut.tester_ports:
             yield node.wrong(f"port {port} is not under ports", "name one of ports[].tester")
     if dut.commands.clock_hz is not None and not any(counters.cpus for counters in dut.commands.counters):
-        yield value.at("clock").wrong("no counters have cpus:", "add them, or take it out")
+        yield value.at("clock").wrong("no counters have cpus:", "add them, or remove it")
 
 
 def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigError]:
@@ -194,11 +194,11 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
         if not cable.interface:
             yield item.missing(("interface",), "a port of a lab")
     if dut.endpoints is None:
-        yield from idle(value, ("endpoints",), "a lab without endpoints", "take it out, or add endpoints:")
+        yield from idle(value, ("endpoints",), "a lab without endpoints", "remove it, or add endpoints:")
     if dut.in_vm:
         yield from _check_lab_vm(root, dut, lab.vm)
         return
-    yield from idle(value, ("vm",), f"lab.router: {lab.router}", "take it out, or write router: vm")
+    yield from idle(value, ("vm",), f"lab.router: {lab.router}", "remove it, or write router: vm")
     if lab.threaded and not lab.gro:
         yield value.at("threaded").wrong("threaded NAPI on veth needs GRO", "write gro: true too")
     if (lab.router == "vpp") != (dut.driver == "vpp"):
@@ -208,7 +208,7 @@ def _check_lab(root: Value, dut: DutConfig, lab: LabConfig) -> Iterator[ConfigEr
         base = VppSettings()
         for key in ("socket", "startup_conf", "restart", "workers"):
             if getattr(dut.vpp, key) != getattr(base, key):
-                remedy = "take it out; see lab.router_cpus"
+                remedy = "remove it; see lab.router_cpus"
                 yield root.at("vpp", key).wrong("the lab itself sets this for its VPP", remedy)
         if dut.vpp.interfaces != "af_packet":
             yield root.at("vpp").wrong("a lab's interfaces are veth pairs", "write vpp.interfaces: af_packet")
@@ -220,12 +220,12 @@ def _check_lab_vm(root: Value, dut: DutConfig, machine: LabVm) -> Iterator[Confi
         what = f"lab.vm.guest: {machine.guest} with driver: {dut.driver}"
         yield value.wrong(what, f"write lab.vm.guest: {'vpp' if dut.driver == 'vpp' else 'linux'}")
     owner = "lab.router: vm, whose router has a kernel and NICs of its own"
-    yield from idle(value, (*_VETH_KEYS, "mtu"), owner, "take it out")
+    yield from idle(value, (*_VETH_KEYS, "mtu"), owner, "remove it")
     yield from _check_vm_nics(root, dut, machine, own)
     if machine.login is not None and machine.login.password_env and machine.login.password_file:
-        yield value.at("vm", "login", "password_file").wrong("two places for one password", "take one of them out")
+        yield value.at("vm", "login", "password_file").wrong("two places for one password", "remove one of them")
     if machine.login is not None and dut.transport.type == "ssh":
-        yield value.at("vm", "login").wrong("has no effect with transport ssh", "take it out, or write type: console")
+        yield value.at("vm", "login").wrong("has no effect with transport ssh", "remove it, or write type: console")
     for key, port in (("rpc_port", dut.generator.rpc_port), ("pub_port", dut.generator.pub_port)):
         if dut.transport.type == "ssh" and port == MANAGEMENT_PORT:
             yield root.at("generator", key).wrong(f"{port} is that of the machine's ssh", "write another port")
@@ -234,9 +234,9 @@ def _check_lab_vm(root: Value, dut: DutConfig, machine: LabVm) -> Iterator[Confi
     if value.has("vm"):
         vm = value.at("vm")
         if own:
-            yield from idle(vm, ("guest",), "a machine with an image or kernel of its own", "take it out")
+            yield from idle(vm, ("guest",), "a machine with an image or kernel of its own", "remove it")
         if machine.image is not None:
-            yield from idle(vm, ("kernel", "initrd", "append"), "a machine with image:", "take it out")
+            yield from idle(vm, ("kernel", "initrd", "append"), "a machine with image:", "remove it")
         elif (machine.kernel is None) != (machine.initrd is None):
             yield vm.wrong("kernel and initrd belong together", "name both, or neither")
 
@@ -252,6 +252,6 @@ def _check_vm_nics(root: Value, dut: DutConfig, machine: LabVm, own: bool) -> It
     able = _QUEUES_OF_VMXNET3 if machine.cores is None else _QUEUES_OF_VMXNET3 & {machine.cores}
     if machine.nic == "vmxnet3" and dut.driver == "linux" and not able.issuperset(dut.rx_queues):
         what = "Linux gives vmxnet3 as many queues as it has cores: 1, 2 or 4"
-        yield nic.wrong(what, "take cores out, and write rx_queues: [1, 2, 4]")
+        yield nic.wrong(what, "remove cores, and write rx_queues: [1, 2, 4]")
     if machine.nic == "e1000e" and max(dut.rx_queues, default=1) > 1:
         yield nic.wrong("e1000e has one queue in QEMU", "write nic: virtio, or rx_queues: [1]")

@@ -238,14 +238,14 @@ class Suite:
                 raise root.wrong("'modes' is missing", f"name those of the suite, or of {dut.name}")
         for mode in dict.fromkeys((*self.modes, *(mode for dut in self.duts for mode in dut.modes))):
             if method.mode(str(mode)) is None:
-                what = f"{mode} is no mode of method: {self.method}"
+                what = f"{mode} is not a mode of method: {self.method}"
                 raise root.at("modes").wrong(what, f"name modes such as {method.example}")
         of_packets = {"directions": "each mode names its own", "plan": "its parameters are those of packets"}
         unfit = of_packets if method.directed else {"tcp": "its parameters are those of TCP"}
         for key in filter(root.has, unfit):
-            raise root.at(key).wrong(f"does not fit method: {self.method}", f"take it out: {unfit[key]}")
+            raise root.at(key).wrong(f"does not fit method: {self.method}", f"remove it: {unfit[key]}")
         for key in () if method.directed else filter(root.at("plan").has, _unused_keys(self.method)):
-            remedy = "take it out: its runs do not use it"
+            remedy = "remove it: its runs do not use it"
             raise root.at("plan", key).wrong(f"does not fit method: {self.method}", remedy)
         if not method.directed and not self.directions:
             raise root.wrong("'directions' is missing", "name uni, bidir or both: [uni, bidir]")

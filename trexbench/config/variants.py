@@ -24,7 +24,7 @@ _OF_THE_DRIVER = re.compile(r"(?:forwarding|ip_forward|disable_ipv6)$")
 def _setting(value: Value) -> str:
     text = value.text()
     if _OF_THE_DRIVER.search(value.key):
-        raise ConfigError("is set by the driver itself", "take it out")
+        raise ConfigError("is set by the driver itself", "remove it")
     if not text.isprintable() or not text:
         raise ConfigError(f"{text[:40]!r} is no value", "write what sysctl prints")
     return " ".join(text.split())

@@ -187,7 +187,7 @@ def check_links(items: Sequence[Value], links: Sequence[Link], wiring: Wiring) -
         for value, end in pairs:
             if end in taken and not wrong:
                 what = f"port {end} has a link on line {taken[end]} already"
-                wrong.append(value.wrong(what, "a port has one cable: take one out"))
+                wrong.append(value.wrong(what, "a port has one cable: remove one"))
         taken |= dict.fromkeys(link.ends, item.line)
         wrong = wrong or list(_add(item, link, wiring, vlans))
         yield from wrong
@@ -235,7 +235,7 @@ def _check_pair(item: Value, link: Link, wiring: Wiring) -> Iterator[ConfigError
             remedy = f"write it as [{', '.join(link.ends)}, 101]"
             yield item.wrong("no VLAN, by which the switch joins the port to testers", remedy)
     elif link.vlan is not None:
-        yield item.wrong(f"VLAN {link.vlan}", "only a DUT's link to a switch has one: take it out")
+        yield item.wrong(f"VLAN {link.vlan}", "only a DUT's link to a switch has one: remove it")
     elif "switch" not in kinds and (words := wiring.speeds_apart(kinds["tester"], kinds["DUT"])):
         where = wiring.duts[kinds["DUT"]].file
         yield item.wrong(words, f"wire ports of one speed, or correct speed: here or in {where}")

@@ -43,7 +43,7 @@ class Value:
         """Apply the reader; add file, line and key to its ConfigError if it has none yet."""
         if self.raw is None:
             sign = "dash" if self.key.endswith("]") else "colon"
-            raise self.wrong(f"nothing after the {sign}", "give it a value, or take the line out")
+            raise self.wrong(f"nothing after the {sign}", "give it a value, or remove the line")
         try:
             return reader(self)
         except ConfigError as error:
@@ -184,7 +184,7 @@ class _StrictLoader(yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent) or event.anchor:
             raise ConfigError(f"{where}: an anchor or alias (& or *)", "write the value out, or quote it")
         if event.tag not in (None, "!"):
-            raise ConfigError(f"{where}: the tag {event.tag!r}", "plain values only: take the '!' out")
+            raise ConfigError(f"{where}: the tag {event.tag!r}", "plain values only: remove the '!'")
         if self.depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
             raise ConfigError(f"{where}: nested more than {MAX_DEPTH} deep", "no key is that deep")
         self.depth += 1

@@ -234,7 +234,7 @@ def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Itera
         text = f"what the {peer} received is {whole}; the intervals are what the {role} sent, less what was on the way"
         yield RunWarning("imported-sender", text)
     if alone and False in sends:
-        text = f"how often the {peer} sent again is reported only in total, not by interval"
+        text = f"retransmits of the {peer} are reported only in total, not by interval"
         yield RunWarning("imported-retransmits", text)
     cpu = [
         f"the {host}'s {format_share(used / 100)}"

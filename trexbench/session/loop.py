@@ -109,7 +109,9 @@ def _drive(
         _check_counters(plan, samples)
         _check_movement(plan, samples, warnings)
         if down := [port for port, counters in reading.ports.items() if not counters.link_up]:
-            raise GeneratorError(f"link of port {down[0]} went down in the {step.phase.value}", "look at cable and DUT")
+            raise GeneratorError(
+                f"link of port {down[0]} went down in the {step.phase.value}", "check the cable and the DUT"
+            )
         if step.phase is Phase.WARMUP:
             _check_path(plan, samples)
         if not step.offered_pps and clock.now() - samples[-1].t_s > BRIEF * plan.sample_s:

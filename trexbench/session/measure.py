@@ -165,7 +165,7 @@ def _require_mtu(request: Request, attestation: Attestation, profiles: Mapping[i
         if cable.tester in request.ports and mtu is not None and mtu < needed:
             raise DutError(
                 f"{request.dut.name}: {cable.interface} has an MTU of {mtu}, and {request.mode} needs {needed}",
-                "set it on the DUT by hand, on each of its interfaces, or take smaller frames",
+                "set it on the DUT by hand, on each of its interfaces, or use smaller frames",
             )
 
 

@@ -88,7 +88,7 @@ def request_of(dut: DutConfig, verb: str, case: Case, wished: PlanDefaults, setu
         obstacle = f"puts a tunnel between {hosts_of(parse_tunnel(tunnel).between)}"
     if obstacle:
         what = f"variant {dut.variant} of {dut.name} {obstacle}, where the tester sends nothing"
-        raise ConfigError(what, "take another variant, or measure it with trexbench tcp")
+        raise ConfigError(what, "use another variant, or measure it with trexbench tcp")
     if setup.sim and dut.variant is not None:
         _ = dut.chosen_twin  # refuses a variant that the twin does not describe, before anything is opened
     for what, called, where in (("DUT", dut.name, dut.file), ("profile", base, file)):

@@ -76,7 +76,7 @@ def measure_series(requests: Sequence[tuple[str, Request]], output: Output) -> S
 def rate_requests(case: Case, rates: Sequence[Rate], hold_s: float | None, setup: Setup) -> list[tuple[str, Request]]:
     """Make one named request of ``efficiency`` for each rate, by default with one flow of 64 B."""
     if case.telemetry == "off":
-        raise ConfigError("--telemetry off leaves nothing to say", "leave it out")
+        raise ConfigError("--telemetry off leaves nothing to report", "leave it out")
     mode = case.mode or (None if case.profile else DEFAULT_MODE)
     wished = PlanDefaults(hold_s=hold_s, warmup=DEFAULTS.warmup, warmup_s=SETTLE_S)
     request = make_request("efficiency", replace(case, mode=mode), wished, setup)

@@ -138,7 +138,7 @@ def _stretches(
         stretches = {SOMEWHERE: lost}
     if len(stretches) > 1 and min(stretches.values()) < -max(FEW, STRAY * sent):
         arrived, left = ("an unknown number" if count is None else str(count) for count in (got, gone))
-        counts = f"sent {sent}, {arrived} got by the DUT, {left} sent by the DUT, {received} back"
+        counts = f"{sent} sent, {arrived} received by the DUT, {left} sent by the DUT, {received} returned"
         text = f"{direction}: the DUT's counters of frames do not fit the tester's ({counts}): left out"
         warnings.append(RunWarning("loss-contradiction", text))
         stretches = {SOMEWHERE: lost}

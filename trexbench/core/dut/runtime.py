@@ -144,7 +144,7 @@ def of_thread(thread: ThreadRuntime, option: str = "--seconds") -> WorkerEfficie
     if packets < MIN_PACKETS:
         span = f"packets in {thread.time_s:g} s"
         reason = f"only {packets} {span}, {MIN_PACKETS} are needed"
-        reason = reason if packets else f"no {span}: no test traffic came to this worker"
+        reason = reason if packets else f"no {span}: no test traffic reached this worker"
         return WorkerEfficiency(name, reason, idle=True)
     nodes = tuple(
         NodeCost(node.name, total / packets, node.vectors_per_call, node.is_input)

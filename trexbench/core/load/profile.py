@@ -106,7 +106,7 @@ def resolve_mode(name: str) -> Mode:
     if sized := _SIZED.fullmatch(wanted):
         return mode_of_size(int(sized[1]), 6 if sized[2] else 4)
     if "/" in wanted or wanted.endswith(".py"):
-        raise ConfigError(f"{name} is no mode", "name a file of your own with --profile")
+        raise ConfigError(f"{name} is not a mode", "name a file of your own with --profile")
     known = [word for mode in LISTED_MODES for word in (mode.name, *mode.aliases)]
     listed = ", ".join(f"{mode.name} (or {', '.join(mode.aliases)})" for mode in _NAMED)
     sizes = "and var2-<n>b with frames of n bytes, var2-<n>b-v6 with IPv6 in them"

@@ -93,7 +93,8 @@ class Strategy(Plan, ABC):
     def rule(self) -> str:
         """Which loss counts, for the screen."""
         window_s = max(self.window_s, self.sample_s)
-        return f"bad is loss > {100 * self.loss_threshold:g} % in {self.windows} windows of {window_s:g} s"
+        loss = f"loss > {100 * self.loss_threshold:g} %"
+        return f"saturated: {loss} in {self.windows} consecutive windows of {window_s:g} s"
 
     @property
     def duration_s(self) -> float:

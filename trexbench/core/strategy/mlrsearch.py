@@ -98,12 +98,12 @@ class MlrSearch(Strategy):
     def words(self, target: str) -> Iterator[str]:
         goals = " and ".join(f"{100 * goal:g} %" for goal in self.goals)
         length, width = format_length(self.trial_s), f"{100 * self.width:g} %"
-        yield f"MLRsearch up to {target}: trials of {length} for the rate at {goals} loss, to {width}"
+        yield f"MLRsearch up to {target}: trials of {length} for the rate at {goals} loss, to within {width}"
 
     @property
     def rule(self) -> str:
         share = f"{100 * self.exceed:g} %"
-        return f"bad is a load at which more than {share} of {self.sum_s:g} s of trials lose more than the goal"
+        return f"a load is bad if more than {share} of {self.sum_s:g} s of trials lose more than the goal"
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]

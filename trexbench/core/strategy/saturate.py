@@ -64,7 +64,7 @@ class Saturate(Strategy):
             limit, reasons = blame(self, windows)
             if limit is Limit.DUT and (same := self._lost_in_warmup(history, direction, windows)):
                 limit, reasons = Limit.UNKNOWN, (same,)
-            reasons = (f"offered {format_pps(offered)}, {format_pps(mean)} emerged", *reasons)
+            reasons = (f"offered {format_pps(offered)}, received {format_pps(mean)}", *reasons)
             return Verdict(limit, reasons, mean, *between, None, windows[bad[0]].sent_pps, windows[bad[0]].begin_s)
         limit, reasons = limit_without_loss(self, windows, windows)
         without_loss = (f"no sustained loss above {100 * self.loss_threshold:g} % of {format_pps(offered)} offered",)
@@ -78,5 +78,5 @@ class Saturate(Strategy):
             return ""
         return (
             f"{format_share(share)} of the frames were lost at {format_pps(warm[-1].sent_pps)} in the warm-up, and "
-            "not much more now: that is no DUT at its limit; look for what loses frames on the path"
+            "not much more now: the DUT was not at its limit; look for what loses frames on the path"
         )

@@ -96,13 +96,13 @@ class Search(Strategy):
     def words(self, target: str) -> Iterator[str]:
         yield f"a ramp towards {target} in {format_length(self.bracket_s)} until frames are lost"
         goals = " and ".join(f"{100 * goal:g} %" for goal in self.goals)
-        yield f"a search for the rate at {goals} loss, to {100 * self.width:g} %"
+        yield f"a search for the rate at {goals} loss, to within {100 * self.width:g} %"
         if self.held_s:
             yield f"{'soak' if self.soak_s > self.confirm_s else 'confirm'} {format_length(self.held_s)}"
 
     @property
     def rule(self) -> str:
-        return f"bad is a look of {self.look_s:g} s that loses more than the goal"
+        return f"a look of {self.look_s:g} s is bad if it loses more than the goal"
 
     def next_step(self, history: Sequence[Sample]) -> LoadStep | None:
         last = history[-1]
@@ -194,8 +194,8 @@ class Search(Strategy):
         for direction in self.directions if looked >= self._most_looks(history) else ():
             knees = searched(history, direction).group.knees
             if losses := " and ".join(f"{100 * knee.goal:g} %" for knee in knees if knee.next_share is not None):
-                text = f"{direction}: {looked} looks did not find the rate at a loss of {losses} to "
-                text += f"{100 * self.width:g} %: it varies by more than that; take a wider --width"
+                text = f"{direction}: {looked} looks did not find the rate at a loss of {losses} to within "
+                text += f"{100 * self.width:g} %: it varies by more than that; use a larger --width"
                 yield RunWarning(NOT_FINISHED, text)
         for result in results:
             # Frames that may be on their way, or hidden by the ports' skew, are no sign that none was lost.

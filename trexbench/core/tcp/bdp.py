@@ -51,7 +51,7 @@ class BdpRow:
     rate_bps: float  # mean payload rate
     uncertainty_bps: float | None  # half of its 95 % interval
     limit: TcpLimit  # what limited most repetitions
-    retransmits: int | None  # segments sent again, in all repetitions
+    retransmits: int | None  # retransmitted segments, in all repetitions
     reasons: tuple[str, ...] = ()  # the evidence for that limit, in sentences
 
     @property
@@ -81,7 +81,7 @@ class BdpRow:
             most = f"{format_bits(law)} by {self.loss_law}"
             if rate <= NEAR[1] * law:
                 return f"loss-limited: about {most}"
-            again = "few" if self.retransmits is None else f"{self.retransmits} segments sent again"
+            again = "few" if self.retransmits is None else f"{self.retransmits} retransmits"
             return f"faster than losses allow in the long run, {most}: {again} were too few to slow it down"
         if self.limit is TcpLimit.WINDOW and self.round_trip_s and self.window_bps:
             size, trip = format_size(self.window_bps * self.round_trip_s / 8), format_time(self.round_trip_s)

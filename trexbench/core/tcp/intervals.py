@@ -41,7 +41,7 @@ class Interval:
     end_s: float  # since the traffic began
     received_bps: float  # payload that the receiver's program got
     sent_bps: float | None  # payload that the sender's program gave to its kernel
-    retransmits: int | None  # segments sent again
+    retransmits: int | None  # retransmitted segments
     rtt_s: float | None  # mean of the kernel's smoothed round trips
     cwnd_bytes: float | None  # congestion window at the interval's end
     streams: Mapping[int, float]  # payload that each stream received, in bit/s
@@ -83,7 +83,7 @@ class Flow:
 
     @property
     def retransmits(self) -> int | None:
-        """Segments sent again, over the whole time that counts; None if no interval knows."""
+        """Retransmitted segments, over the whole time that counts; None if no interval knows."""
         known = [interval.retransmits for interval in self.intervals if interval.retransmits is not None]
         return sum(known) if known else None
 
@@ -95,7 +95,7 @@ class Flow:
 
     @property
     def retransmitted(self) -> float | None:
-        """Segments sent again, as a share of those received; None if not known."""
+        """Retransmitted segments, as a share of those received; None if not known."""
         segments = self._received_bits / 8 / self.mss
         return self.retransmits / segments if self.retransmits is not None and segments else None
 
@@ -219,7 +219,7 @@ def _sent(sent: Sequence[_Step], stream: int) -> tuple[float | None, int | None,
 
 
 def _retransmits(pairs: Sequence[tuple[StreamCount, StreamCount]]) -> int | None:
-    """Count the segments sent again in these steps of one stream; None if a count is missing or went back."""
+    """Count the retransmitted segments in these steps of one stream; None if a count is missing or went back."""
     total = 0
     for before, after in pairs:
         # A stream that no earlier reading has began with none.

@@ -95,7 +95,7 @@ class LegSummary:
     uncertainty_bps: float | None  # half of its 95 % interval
     limit: TcpLimit  # that of the flow that says least about the DUT
     link_bps: float | None  # payload that the slowest line carries, each way
-    retransmitted: float | None  # segments sent again, as a share of those received
+    retransmitted: float | None  # retransmitted segments, as a share of those received
     cores_per_gbps: float | None  # busy cores of the DUT for each Gbit/s of payload
     power_w: float | None  # the DUT's mean
     idle_power_w: float | None  # the DUT's, while only echo requests passed

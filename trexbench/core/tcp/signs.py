@@ -30,7 +30,7 @@ HALF = 0.5
 """The share of a core's busy time, of the work on shared cores or of the drops that decides whose they are. A thread
 that sleeps this much keeps up in spite of its run delay, if something else explains the rate."""
 FEWEST_RETRANSMITS = 10
-"""Fewer segments sent again do not show whose drops they are."""
+"""Fewer retransmitted segments do not show whose drops they are."""
 TIMESTAMPS = 1
 """Bit of TCP_INFO's ``options``."""
 
@@ -269,7 +269,7 @@ def of_dut(evidence: TcpEvidence) -> Iterator[str]:
     usual = round(idle * span_s / idle_s) if idle_s > 0 else 0  # of link-layer protocols, and frames for other hosts
     if again >= FEWEST_RETRANSMITS and drops - usual >= HALF * again:
         more = f", {usual} of them as an idle one does" if usual else ""
-        yield f"the DUT dropped {drops} frames{more}, and {again} segments were sent again"
+        yield f"the DUT dropped {drops} frames{more}, and {again} segments were retransmitted"
 
 
 def _drops(readings: Sequence[DutReading], setup: TcpEnvironment) -> tuple[int, float]:

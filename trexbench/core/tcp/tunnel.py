@@ -125,5 +125,5 @@ def _mtu(kind: str, value: str | None, able: bool) -> int | None:
     if not able:
         raise ConfigError(f"tunnel {kind}: its MTU follows from the line's", "leave it out")
     if not (value.isascii() and value.isdigit() and SMALLEST_MTU <= int(value[:6]) <= LARGEST_MTU):
-        raise ConfigError(f"tunnel {kind}: {value[:20]!r} is no MTU", f"write {SMALLEST_MTU} to {LARGEST_MTU}")
+        raise ConfigError(f"tunnel {kind}: {value[:20]!r} is not an MTU", f"write {SMALLEST_MTU} to {LARGEST_MTU}")
     return int(value)

@@ -116,12 +116,12 @@ def _part(part: str) -> tuple[str, float]:
 def _check(wan: Wan) -> None:
     each_way_s = wan.delay_s / 2
     if wan.delay_s > LONGEST_S:
-        raise ConfigError(f"a delay of {wan.delay_s:g} s", f"take at most {LONGEST_S:g} s")
+        raise ConfigError(f"a delay of {wan.delay_s:g} s", f"use at most {LONGEST_S:g} s")
     if wan.loss > MOST_LOSS:
-        raise ConfigError(f"a loss of {format_share(wan.loss)}", f"take at most {format_share(MOST_LOSS)}")
+        raise ConfigError(f"a loss of {format_share(wan.loss)}", f"use at most {format_share(MOST_LOSS)}")
     if wan.jitter_s > each_way_s:
         what = f"a jitter of {format_time(wan.jitter_s)} with a delay of {format_time(each_way_s)} each way"
-        raise ConfigError(what, "take less jitter, or a longer delay")
+        raise ConfigError(what, "use less jitter, or a longer delay")
     if wan.rate_bps is None and wan.queued_bytes is not None:
         raise ConfigError("a queue without a rate that it could wait for", "state a rate, as in 20ms,1gbit")
     if not wan.delay_s and wan.rate_bps is None and not wan.loss:

@@ -36,8 +36,8 @@ def blame(plan: Plan, windows: Sequence[Window]) -> tuple[Limit, tuple[str, ...]
     unknown = all(w.queue_full is w.queue_full_anywhere is w.cpu_percent is None for w in windows)
     if strained or (behind and (unknown or not any(w.is_bad(plan.loss_threshold) for w in windows))):
         return Limit.GENERATOR_TX, (*behind, *strained)
-    kept = "less than was asked, yet showed no limit of its own" if behind else "what was asked"
-    words = f"{_loss_words(windows)} while the generator sent {kept} and its receiver {_own_words(windows)}"
+    kept = "less than asked for, yet showed no limit of its own" if behind else "what was asked for"
+    words = f"{_loss_words(windows)} while the generator sent {kept}, and its receiving port {_own_words(windows)}"
     return Limit.DUT, (words, *behind)
 
 
@@ -59,7 +59,10 @@ def blame_onset(plan: Plan, onset: Sequence[Window], windows: Sequence[Window]) 
     above = [w for w in windows if w.sent_pps > more_pps and w.is_bad(plan.loss_threshold) and not _strained(plan, [w])]
     if len(above) < plan.windows or blame(plan, above)[0] not in (Limit.DUT, Limit.GENERATOR_TX):
         return limit, reasons
-    return Limit.DUT, (f"{_loss_words(above)} in which more was sent and the receiver {_own_words(above)}", *reasons)
+    return Limit.DUT, (
+        f"{_loss_words(above)} in which more was sent, and the receiving port {_own_words(above)}",
+        *reasons,
+    )
 
 
 def _own_loss(windows: Sequence[Window]) -> tuple[int, int]:
@@ -70,7 +73,7 @@ def _own_loss(windows: Sequence[Window]) -> tuple[int, int]:
 
 def _own_words(windows: Sequence[Window]) -> str:
     own, lost = _own_loss(windows)
-    return f"lost {own} of {lost} frames itself (ierrors)" if own > 0 else "reported no such loss"
+    return f"lost {own} of {lost} frames itself (ierrors)" if own > 0 else "reported no loss of its own"
 
 
 def _loss_words(windows: Sequence[Window]) -> str:

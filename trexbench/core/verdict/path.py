@@ -184,8 +184,8 @@ def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
         window = build_window(direction, half)
         if window.sent == 0:
             return (
-                f"nothing was sent on port {direction.tx} in the warm-up: the generator took the streams and "
-                "sends no frames; look at its own log and the port's link"
+                f"nothing was sent on port {direction.tx} in the warm-up: the generator accepted the "
+                "streams but sends no frames; check its log and the port's link"
             )
         if window.received < WARMUP_RETURN_SHARE * window.sent:
             return _why_missing(plan, half, direction, window)
@@ -193,7 +193,8 @@ def check_warmup(plan: Plan, samples: Sequence[Sample]) -> str | None:
 
 
 def _why_missing(plan: Plan, half: Sequence[Sample], direction: Direction, window: Window) -> str:
-    share = "nothing" if window.received <= 0 else f"only {format_share(window.received / window.sent)} of the frames"
+    share = "none" if window.received <= 0 else f"only {format_share(window.received / window.sent)}"
+    share += f" of the frames that port {direction.tx} sent came back on port {direction.rx}"
     then, now = half[0].reading.ports, half[-1].reading.ports
     tx, expected = direction.tx, {d.rx: build_window(d, half).sent for d in plan.directions}
     came = {port: now[port].ipackets - then[port].ipackets for port in now}
@@ -201,18 +202,16 @@ def _why_missing(plan: Plan, half: Sequence[Sample], direction: Direction, windo
     if rx is None:
         too_fast = "" if window.received <= 0 else "a --warmup beyond what the DUT carries, "
         return (
-            f"{share} came back on port {direction.rx} of what port {tx} sent: likely causes are {too_fast}a missing "
-            "route or neighbour on the DUT, forwarding or a firewall there, a wrong destination MAC, or a link that is "
-            "down"
+            f"{share}: likely causes are {too_fast}a missing route or neighbour on the DUT, forwarding off or a "
+            "firewall there, a wrong destination MAC, or a link that is down"
         )
     sent_bytes = (now[tx].obytes - then[tx].obytes) / max(1, now[tx].opackets - then[tx].opackets)
     came_bytes = (now[rx].ibytes - then[rx].ibytes) / max(1, now[rx].ipackets - then[rx].ipackets)
     if came_bytes and abs(came_bytes - sent_bytes) > TAGS_BYTES:
         return (
-            f"{share} came back on port {direction.rx}; port {rx} got frames of {came_bytes:.0f} B where "
-            f"{sent_bytes:.0f} B were sent, as a router's ICMP errors are: give the DUT a route to where port {tx}'s "
-            "frames go, and see that its next hop is known"
+            f"{share}; port {rx} received frames of {came_bytes:.0f} B, not {sent_bytes:.0f} B: probably the router's "
+            f"ICMP errors; give the DUT a route to where port {tx}'s frames go, and a neighbour for its next hop"
         )
     elsewhere = f"the frames arrived on port {rx}: swap the cables or the DUT's routes"
     elsewhere += ", or have the profile send other addresses by its argument direction" if rx == tx else ""
-    return f"{share} came back on port {direction.rx}, but {elsewhere}"
+    return f"{share}; {elsewhere}"

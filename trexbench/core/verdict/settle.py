@@ -179,8 +179,8 @@ def _only_carried(measured: RunWindows, direction: Direction) -> str:
         return ""
     rates = ", ".join(format_pps(hold.window.asked_pps) for hold in holds)
     return (
-        f"loss set in several times, and the DUT carried {rates} when these rates were held again: it stands still now "
-        "and then, or the path's delay grows; use a longer --ramp-duration, or trexbench search"
+        f"loss set in several times, and the DUT carried {rates} when these rates were held again: it stalls now and "
+        "then, or the path's delay grows; use a longer --ramp-duration, or trexbench search"
     )
 
 
@@ -228,6 +228,6 @@ def _lost_less(measured: RunWindows, direction: Direction, verdict: Verdict, fai
         if higher:
             return (
                 f"{format_share(share)} of the frames were lost at {format_pps(pps)}, and no more at "
-                f"{format_pps(max(higher))}: that is no DUT at its limit; look for what loses frames on the path"
+                f"{format_pps(max(higher))}: the DUT was not at its limit; look for what loses frames on the path"
             )
     return ""

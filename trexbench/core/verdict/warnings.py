@@ -96,7 +96,7 @@ def _path_warnings(plan: Plan, evidence: Evidence) -> Iterator[Words]:
         return
     where = f"at every rate from {format_pps(min(rates))} to {format_pps(max(rates))}"
     if lost > 0:
-        text = f"{format_share(lost)} of the frames were lost {where}: a path that loses, not a limit"
+        text = f"{format_share(lost)} of the frames were lost {where}: a lossy path, not a limit"
         none = f"; by RFC 2544 its throughput, at a loss of at most {100 * plan.loss_threshold:g} %, is 0"
         yield "lossy-path", text + (none if lost > plan.loss_threshold else "")
     if lost < 0:
@@ -116,7 +116,8 @@ def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: Di
         yield "transient-loss", f"{lost}, at {low if low == high else f'{low} to {high}'}, but it did not last"
     nothing_good = bool(windows) and windows[0].begin_s == end and not result.last_good_pps  # of a search, either
     if plan.seeks_knee and result.limit is Limit.DUT and nothing_good:
-        text = "lossy from the first window on, the rate follows from higher ones: lower --ramp-to, or search"
+        text = "frames were lost from the first window on; the rate follows from higher ones: lower --ramp-to, or use "
+        text += "trexbench search"
         yield "bad-from-start", text
     if plan.seeks_knee and end is not None:  # sustained loss may yet have ended at a higher rate
         after = [w for w in windows if w.begin_s >= end]
@@ -125,13 +126,13 @@ def _window_warnings(measured: RunWindows, windows: Sequence[Window], result: Di
             best = format_pps(max(w.sent_pps for w in after[first:] if w.excess(plan.loss_threshold) <= 0))
             limit, begun = f"{100 * plan.loss_threshold:g} %", format_pps(after[0].sent_pps)
             words = f"later up to {best} were carried with loss <= {limit}"
-            yield "recovered", f"frames were lost from {begun} on, yet {words}: it ended, or depends on the rate"
+            yield "recovered", f"frames were lost from {begun} on, yet {words}: the loss ended, or depends on the rate"
     # It counts where the generator fell behind by more than the next rate change explains.
     step_pps = plan.step_pps(result.direction)
     before = [w for w in measured.judged(result.direction) if end is None or w.begin_s < end]
     short = [w for w in before if misses(w.asked_pps, w.sent_pps) and w.sent_pps < w.asked_pps - step_pps]
     if short and result.limit is not Limit.GENERATOR_TX:
-        yield "generator-gaps", f"in {len(short)} of {len(before)} windows the generator sent less than was asked"
+        yield "generator-gaps", f"in {len(short)} of {len(before)} windows the generator sent less than asked for"
 
 
 def _sender_warnings(windows: Sequence[Window]) -> Iterator[Words]:
@@ -144,7 +145,9 @@ def _sender_warnings(windows: Sequence[Window]) -> Iterator[Words]:
     # It catches up after pauses that are too short to explain what it did not send.
     if missed := [w for w in off if min(off[w], held_up_s[w] / (w.end_s - w.begin_s)) > BLAME_SHARE]:
         longest_ms = 1e3 * max(held_up_s[w] for w in missed)
-        text = f"in {len(missed)} of {len(windows)} windows others had the sender's core (at most {longest_ms:.0f} ms)"
+        text = (
+            f"in {len(missed)} of {len(windows)} windows other work held the sender's core (up to {longest_ms:.0f} ms)"
+        )
         most = format_share(max(off[w] for w in missed))
         yield "sender-held-up", f"{text}: what it sent is off by up to {most}"
 

@@ -293,7 +293,7 @@ class LinuxDut:
             said = " ".join((done.stderr or done.stdout).split())[:160]
         remedy = "install nftables there, or correct the rules"
         if self._wanted.config.chosen.flow_offload:
-            remedy = "take flow_offload out where nft or the kernel (CONFIG_NF_FLOW_TABLE_INET) has no flowtable"
+            remedy = "remove flow_offload where nft or the kernel (CONFIG_NF_FLOW_TABLE_INET) has no flowtable"
         what = f"{self._wanted.config.name}: variant {self._wanted.config.variant}: its rules cannot be loaded"
         raise DutError(f"{what} ({NFT}: {said})", remedy)
 

@@ -43,7 +43,7 @@ def device(name: str, words: str) -> None:
     except ProgramFailure as failure:
         if any(words in failure.what for words in NO_DEVICE):
             lacks = f"the kernel has no device of type {kind} ({failure.what.rpartition(': ')[2]})"
-            raise NoDevice(lacks, f"modprobe rtnl-link-{kind}, or take another tunnel") from None
+            raise NoDevice(lacks, f"modprobe rtnl-link-{kind}, or use another tunnel") from None
         raise
 
 

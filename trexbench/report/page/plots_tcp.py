@@ -90,7 +90,7 @@ def _series(report: Report, one: TcpCell, looks: Looks) -> Iterator[PlotLine]:
         sender = f", {flow.flow.sender} sends" if both else ""
         panels = (
             ("Mbit/s", [1e-6 * point.received_bps for point in points]),
-            ("segments/s sent again", [_or_gap(point.retransmits) / point.length_s for point in points]),
+            ("retransmitted segments/s", [_or_gap(point.retransmits) / point.length_s for point in points]),
             ("ms round trip", [1e3 * _or_gap(point.rtt_s) for point in points]),
         )
         for panel, (unit, values) in enumerate(panels):

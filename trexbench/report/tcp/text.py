@@ -25,7 +25,7 @@ WAYS = (
 )
 BDP = (
     "Buffers [B]; Window [B]^1; Seen [B]^1; Cwnd [B]^1; Predicted [Mbit/s]; ::By; Measured [Mbit/s]; +- [Mbit/s]^2; "
-    "Ratio^2; Again^3"
+    "Ratio^2; Retransmits^3"
 )
 PINGS = "::Ping; Min [\u00b5s]; Avg [\u00b5s]; Max [\u00b5s]; Mdev [\u00b5s]^1; Loss [%]"
 _SYSCTLS = ("tcp_rmem", "tcp_wmem")

@@ -141,7 +141,7 @@ def _try_line(bench: Bench, test: Underway[TcpResult]) -> None:
     with uninterrupted():
         test.run = replace(test.run, calibration=LineCalibration((ping,)))
     if wrong := wrong_delay(setup.wan, ping.times_s):
-        remedy = "see what else runs on these hosts, and whether the WAN's host is between them"
+        remedy = "check what else runs on these hosts, and whether the WAN's host is between them"
         raise DutError(f"the WAN of {setup.wan}, by {setup.wan_by}: {wrong}", remedy)
 
 

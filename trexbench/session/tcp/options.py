@@ -71,7 +71,7 @@ class TcpWish:
     factor: With --bdp: buffer size in BDPs. Default: 2.
     sweep: With --bdp: buffers of 1/16 to 4 BDPs instead, each double the one before.
     buffers: Maximum size of both hosts' TCP buffers, as 52428800 or 16.8mb, restored afterwards; may be repeated: all
-        legs with each. With --bdp in place of buffers that fit. Default: as found.
+        legs with each. With --bdp: instead of 2 BDPs. Default: as found.
     """
 
     heading: ClassVar[o.Heading] = o.Heading.WHAT
@@ -116,7 +116,7 @@ class TcpWish:
         if len(sized) > 1:
             raise ConfigError(f"{sized[0]} and {sized[1]} exclude each other", "leave one of them out")
         if self.factor is not None and not 0 < self.factor <= 1000:
-            raise ConfigError(f"--factor of {self.factor:g}", "take more than 0, and 1000 at most")
+            raise ConfigError(f"--factor of {self.factor:g}", "use more than 0, and 1000 at most")
         double = [f"--{self.way}"] if self.way in ("both", "bidir") else []
         double += ["--ip both"] if self.ip == "both" else []
         if double:

@@ -77,11 +77,14 @@ def judge(series: PingSeries, sent_ttl: int, routers: int, version: int) -> tupl
     """Check replies sent with this TTL through this many routers; return what is wrong and the remedy, or None."""
     word = "TTL" if version == 4 else "hop limit"
     if redirects := [message for message in series.told if "redirect" in message.lower()]:
-        remedy = "turn redirects off on the router, and see that each endpoint is on a network of its own"
+        remedy = "turn redirects off on the router, and check that each endpoint is on a network of its own"
         return f"the router redirects it ({redirects[0]})", remedy
     if not series.ttls:
         told = f" ({series.told[-1]})" if series.told else ""
-        return f"none of {series.sent} echo requests was answered{told}", "see cables, routes and the router's firewall"
+        return (
+            f"none of {series.sent} echo requests was answered{told}",
+            "check cables, routes and the router's firewall",
+        )
     if series.duplicates:
         return f"{series.duplicates} answers came twice", "look for a loop, or for two hosts with one address"
     if (arrived := sorted({*series.ttls})) != [sent_ttl - routers]:
@@ -89,9 +92,9 @@ def judge(series: PingSeries, sent_ttl: int, routers: int, version: int) -> tupl
         crossed = [sent_ttl - ttl for ttl in arrived]
         seen = f"answers leave with {word} {sent_ttl} and arrive with {ttls}"
         if crossed == [0]:
-            return f"{seen}: no router forwarded them", "see that both endpoints' routes lead through the DUT"
+            return f"{seen}: no router forwarded them", "check that both endpoints' routes lead through the DUT"
         if len(crossed) == 1 and crossed[0] > routers:
             what = "they cross the DUT" if routers == 0 else f"{crossed[0]} routers forwarded them"
-            return f"{seen}: {what}", "let the cable lead from one to the other directly"
-        return f"{seen}, not with {sent_ttl - routers}", f"see whether something on the way sets the {word}"
+            return f"{seen}: {what}", "cable one directly to the other"
+        return f"{seen}, not with {sent_ttl - routers}", f"check whether something on the way sets the {word}"
     return None

@@ -36,7 +36,7 @@ def make_tcp_request(wish: TcpWish, setup: TcpSetup) -> TcpRequest:
     if not (setup.apply or setup.sim):
         _require_nothing_set(config, wish)
     if config.dials_in and config.endpoints is not None and config.endpoints.tunnel != TUNNELS[0]:
-        raise ConfigError(f"{config.file}: PPPoE and a tunnel", "take one of them")
+        raise ConfigError(f"{config.file}: PPPoE and a tunnel", "use one of them")
     if not setup.sim and config.endpoints is not None and config.endpoints.pppoe is not None:
         config.endpoints.pppoe.secret()  # raises ConfigError if there is none, before anything is opened
     labels = {"label": setup.label} if setup.label else {}
@@ -63,11 +63,11 @@ def plan_of(wish: TcpWish, config: DutConfig) -> TcpPlan:
     asked = known[:1] if wish.ip is None else {"4": (4,), "6": (6,), "both": (4, 6)}[str(wish.ip)]
     for version in asked:
         if version == 6 and config.hosts.through.is_opened:
-            raise ConfigError(f"tunnel {config.hosts.tunnel} carries IPv4 only", "take --ip 4, or --tunnel none")
+            raise ConfigError(f"tunnel {config.hosts.tunnel} carries IPv4 only", "use --ip 4, or --tunnel none")
         if version not in known:
             raise ConfigError(
                 f"the endpoints of {config.file} have no addresses of IPv{version} on both sides",
-                f"add them, or take --ip {known[0]}",
+                f"add them, or use --ip {known[0]}",
             )
     _require_within("--repeat", wish.repeat, 1, MOST_REPEATS, "repetitions")
     sizes = wish.sizes(config.wan, config.name)
@@ -110,7 +110,7 @@ def _require_measurable(plan: TcpPlan) -> None:
     if plan.engine == "iperf3" and reported > MOST_REPORTED:
         raise ConfigError(
             f"iperf3 reports all at its end, and {reported:.0f} intervals of its connections are too many",
-            f"at most {MOST_REPORTED}: take a longer --interval, fewer -P, or --engine embedded",
+            f"at most {MOST_REPORTED}: use a longer --interval, fewer -P, or --engine embedded",
         )
     if plan.time_s < 2 * plan.interval_s:
         raise ConfigError(
@@ -120,7 +120,7 @@ def _require_measurable(plan: TcpPlan) -> None:
 
 def _require_within(option: str, value: float, least: float, most: float, unit: str) -> None:
     if not least <= value <= most:
-        raise ConfigError(f"{option} of {value:.10g} {unit}", f"take {least:g} to {most:.10g}")
+        raise ConfigError(f"{option} of {value:.10g} {unit}", f"use {least:g} to {most:.10g}")
 
 
 def expected_s(request: TcpRequest) -> float:

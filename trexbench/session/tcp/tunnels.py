@@ -61,7 +61,7 @@ class CommandedEnd(TunnelEnd):
 
     def _make(self, options: dict[str, Any]) -> None:
         device, name, why = ("dev", str(options["name"])), str(options["name"]), "a tunnel ends here"
-        lack = ("Unknown device type", "modprobe wireguard, or take another tunnel")
+        lack = ("Unknown device type", "modprobe wireguard, or use another tunnel")
         add = Command(("ip", "link", "add", "name", name, "type", "wireguard"), why, remedy=lack)
         remove = Command(("ip", "link", "del", *device), why, fine_if=_GONE)
         self._made.make(Change(f"tunnel {name}", "none", "wireguard", (add,), (remove,), variant=NAME))
@@ -199,7 +199,7 @@ def prove_tunnel(client: Transport, tunnel: OpenTunnel) -> None:
     """Prove that the far end answers, and that packets of the MTU pass unfragmented, but none of a byte more."""
     what = f"tunnel {tunnel.tunnel.kind} from {client.place}"
     if not ping(client, FAR, _COUNT, _EVERY_S, source=CLIENT).ttls:
-        raise DutError(f"{what}: none of {_COUNT} echo requests was answered", "see firewalls between its ends")
+        raise DutError(f"{what}: none of {_COUNT} echo requests was answered", "check for firewalls between its ends")
     for size, passes in ((tunnel.mtu, True), (tunnel.mtu + 1, False)):
         *words, address = ping_argv(FAR, _COUNT, _EVERY_S, 4, CLIENT)
         argv = (*words, "-M", "do", "-s", str(size - _ECHO_BYTES), address)
@@ -209,7 +209,7 @@ def prove_tunnel(client: Transport, tunnel: OpenTunnel) -> None:
         if (" bytes from " in done.stdout) != passes:
             otherwise = "do not pass" if passes else "pass, which its MTU forbids"
             smaller = f", or name a smaller one: mtu={size - 8}" if passes else ""
-            remedy = f"see the MTU of the line between its ends{smaller}"
+            remedy = f"check the MTU of the line between its ends{smaller}"
             raise DutError(f"{what}: packets of {size} bytes {otherwise}", remedy)
 
 
