@@ -129,7 +129,7 @@ QUICK = (StreamCount(1, True, 1 << 60),)
     [
         ("server", lambda at, one: replace(one, at_s=53.0) if at == 4 else one, "clock-went-back"),
         ("client", lambda at, one: replace(one, at_s=one.at_s * 0.9), "clocks-apart"),
-        ("client", lambda at, one: replace(one, streams=QUICK) if at > 2 else one, "!clocks-apart"),  # its buffer is full
+        ("client", lambda at, one: replace(one, streams=QUICK) if at > 2 else one, "!clocks-apart"),  # it fills
         ("server", lambda at, one: counted(one, 2.0), "counters-apart"),
         ("server", lambda at, one: counted(one, 1.001), "!counters-apart"),  # it was read a little later
     ],
