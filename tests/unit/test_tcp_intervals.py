@@ -16,7 +16,7 @@ from tcp_runs import Path, make_leg
 
 from trexbench.core.means import mean_uncertainty, student
 from trexbench.core.tcp.intervals import Flow, find_flows
-from trexbench.core.tcp.plan import HostReading, Leg, LegReadings, TcpPlan, Way
+from trexbench.core.tcp.plan import HostReading, Leg, LegReadings, StreamCount, TcpPlan, Way
 from trexbench.core.tcp.statistics import combine, describe, describe_ping
 
 FORWARD = Leg(Way.FORWARD)
@@ -120,17 +120,22 @@ def test_a_setback_costs_its_interval_and_raises_a_doubt() -> None:
     assert len(flow.intervals) == 9 and all(one.received_bps >= 0 for one in flow.intervals)
 
 
+QUICK = (StreamCount(1, True, 1 << 60),)
+"""All that a client sends, in its buffer at once."""
+
+
 @pytest.mark.parametrize(
     ("host", "change", "code"),
     [
         ("server", lambda at, one: replace(one, at_s=53.0) if at == 4 else one, "clock-went-back"),
         ("client", lambda at, one: replace(one, at_s=one.at_s * 0.9), "clocks-apart"),
+        ("client", lambda at, one: replace(one, streams=QUICK) if at > 2 else one, "!clocks-apart"),  # it fills
         ("server", lambda at, one: counted(one, 2.0), "counters-apart"),
         ("server", lambda at, one: counted(one, 1.001), "!counters-apart"),  # it was read a little later
     ],
 )
 def test_ends_that_contradict_themselves_or_one_another(host: str, change: Any, code: str) -> None:
-    plan = replace(PLAN, time_s=60.0) if code == "clocks-apart" else PLAN
+    plan = replace(PLAN, time_s=60.0) if code.endswith("clocks-apart") else PLAN
     told = codes(flow_of(plan, altered(make_leg(plan, FORWARD), host, change)))
     assert (code.removeprefix("!") in told) is not code.startswith("!")
 

@@ -110,7 +110,8 @@ def test_repetitions_are_one_summary() -> None:
     assert (found.repetitions, found.rate_bps) == (3, pytest.approx(9.1e8))
     assert found.uncertainty_bps == pytest.approx(4.30 * 1e7 / 3**0.5)
     assert headline(result) == "TCP through lab-linux: forward IPv4 >= 910.0 Mbit/s +- 25 Mbit/s"
-    assert of_mega(460e3, bound=True).text == ">= 0.4", "at least 0.5 would be false"
+    assert of_mega(1460e3, bound=True).text == ">= 1.4", "at least 1.5 would be false"
+    assert of_mega(53089.2, bound=True).text == ">= 0.053" and of_mega(0.0).text == "0.0", "not that nothing came"
     assert of_mega(2539.998e6, bound=True).text == ">= 2540.0", "nor 2540.2"
 
 

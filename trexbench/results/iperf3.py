@@ -230,8 +230,9 @@ def _warnings(ours: Told, end: Ends, role: str, peer: str, alone: bool) -> Itera
     sends = {stream.sends for stream in ours.totals[-1][1]}
     if alone and True in sends:
         bps = end.sum_received.bits_per_second
-        whole = f"reported only in total, {format_bits(bps)}" if bps > 0 else "not reported"
-        text = f"what the {peer} received is {whole}; the intervals are what the {role} sent, less what was on the way"
+        whole = f"reported only in total, {format_bits(bps)}" if bps > 0 else "not reported, and may be less"
+        less = ", less what was on the way" if bps > 0 else ""
+        text = f"what the {peer} received is {whole}; the intervals are what the {role} sent{less}"
         yield RunWarning("imported-sender", text)
     if alone and False in sends:
         text = f"retransmits of the {peer} are reported only in total, not by interval"

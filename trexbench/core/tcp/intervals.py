@@ -238,7 +238,9 @@ def _warnings_of_ends(
     if len(sending) < 2 or len(receiving) < 2:
         return []
     warnings = []
-    lengths = [_busy_time(readings) for readings in (sending, receiving)]
+    # A sender's payload may end in a full buffer long before the receiver's, and an end may be read for longer.
+    busy, whole = ([time_of(readings) for readings in (sending, receiving)] for time_of in (_busy_time, _whole_time))
+    lengths = min(busy, whole, key=lambda ends: abs(ends[0] - ends[1]))
     apart_s = abs(lengths[0] - lengths[1])
     # Each end's last reading may be up to one of its intervals late.
     late_s = max(readings[-1].at_s - readings[-2].at_s for readings in (sending, receiving))
@@ -258,6 +260,10 @@ def _warnings_of_ends(
 
 def _payload(reading: HostReading) -> int:
     return sum(stream.payload_bytes for stream in reading.streams)
+
+
+def _whole_time(readings: Sequence[HostReading]) -> float:
+    return readings[-1].at_s - readings[0].at_s
 
 
 def _busy_time(readings: Sequence[HostReading]) -> float:

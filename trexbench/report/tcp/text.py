@@ -273,7 +273,8 @@ def bdp_items(row: BdpRow) -> Iterator[Item | str]:
 
 
 def mega(bps: float, bound: bool = False) -> str:
-    return f"{round_down(bps / 1e6, 1) if bound else bps / 1e6:.1f}"
+    places = 3 if 0 < bps < 1e6 else 1
+    return f"{round_down(bps / 1e6, places) if bound else bps / 1e6:.{places}f}"
 
 
 def of_mega(bps: float | None, bound: bool = False) -> Item:
