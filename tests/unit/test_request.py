@@ -169,7 +169,7 @@ def test_a_wan_that_is_asked_for_replaces_that_of_the_config() -> None:
     ports = {0: 10e9, 1: 10e9}
     assert made.dut.wan == wan and line_rate_bps(made.dut, Direction(0, 1), ports) == 500e6
     assert line_rate_bps(made.dut.with_wan(parse_wan("20ms")), Direction(0, 1), ports) == made.dut.speed_bps == 1e9
-    with pytest.raises(ConfigError, match=r"^--wan 20.* for .*pfsense.yaml: driver pfsense cannot set one: take it"):
+    with pytest.raises(ConfigError, match=r"^--wan 20.* for .*pfsense.yaml: driver pfsense cannot set one: remove it"):
         make_request("ramp", Case("netgate-pfsense", "var2-64b", wan=wan), PlanDefaults(), Setup())
 
 
