@@ -12,6 +12,7 @@ from effort import by_day, scaled
 from runs import SimulatedGenerator, World, judged, make_plan, make_result, simulate
 
 from trexbench.core.load.plan import Direction
+from trexbench.core.load.sample import Phase
 from trexbench.core.strategy.analysis import analyse
 from trexbench.core.verdict.parts import DirectionResult, Limit
 
@@ -191,6 +192,19 @@ def test_a_generator_that_sends_less_than_asked_is_no_limit_where_it_sends_more_
     assert held.limit is Limit.GENERATOR_TX and held.at_least
 
 
+def test_a_sender_held_up_late_in_the_hold_was_no_limit() -> None:
+    plan = make_plan(hold_s=30.0)
+    at_s = plan.warmup_s + plan.length_s(Phase.RAMP) + plan.hold_s - 1.5
+
+    class HeldUp(SimulatedGenerator):
+        def _send(self, number: int, seconds: float) -> int:
+            return super()._send(number, seconds * (0.9 if abs(self.clock.now_s - at_s) < 1 else 1.0))
+
+    analysis = analyse(plan, simulate(plan, World(), of=HeldUp).samples)
+    assert analysis.directions[0].limit is Limit.NONE
+    assert {each.code for each in analysis.warnings} == {"generator-gaps"}
+
+
 @pytest.mark.parametrize("seed", range(scaled(30, 1)))
 def test_no_loss_means_none(seed: int) -> None:
     """A router that loses some frames a second far below its limit, too few for one look to show."""
@@ -262,6 +276,16 @@ def test_who_lost_more_is_to_blame(kind: str, seed: int) -> None:
     assert holds(few, capacity, 0.002) or (few.limit is Limit.GENERATOR_RX and few.maximum_pps <= 1.002 * capacity)
     assert "(ierrors)" in few.reasons[0] or Few.share < 5e-5, "what the receiver lost itself is said"
     assert holds(many, capacity, 0.002) or (many.at_least and many.maximum_pps <= capacity), many.reasons
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_receiver_that_is_the_limit_is_no_dut(seed: int) -> None:
+    """Both lose frames in the first bad windows of a steep ramp, if their limits lie within its step."""
+    rng = random.Random(seed)
+    capacity, loss = rng.uniform(2e5, 1.1e6), rng.choice((0.001, 0.005, 0.0))
+    world = World(capacity, rx_limit_pps=capacity * rng.uniform(0.6, 1.4), noise=rng.choice((0.0, 0.002)), seed=seed)
+    (one,) = judged(world, ramp_s=rng.choice((20.0, 60.0)), loss_threshold=loss).directions
+    assert holds(one, capacity, 0.002 + loss) or (one.at_least and one.maximum_pps <= capacity * 1.006), one
 
 
 class Wandering(SimulatedGenerator):

@@ -206,11 +206,12 @@ class Ramp(Strategy):
         good = [w for w in windows if not w.is_bad(self.loss_threshold)]
         if not good:
             return Verdict(Limit.NONE, ("every window was lossy, and there were too few to judge",))
-        limit, reasons = limit_without_loss(self, windows, windows[-self.windows :])
+        hold = [w for w in windows if w.phase is Phase.HOLD]
+        limit, reasons = limit_without_loss(self, windows, hold or windows[-self.windows :])
         if limit is Limit.NONE and (erratic := self._erratic(windows)) is not None:
             return erratic
-        hold = [w.sent_pps for w in good if w.phase is Phase.HOLD]
-        carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not hold else median(hold)
+        held = [w.sent_pps for w in good if w.phase is Phase.HOLD]
+        carried = max(w.sent_pps for w in good) if limit is not Limit.NONE or not held else median(held)
         loss = f"no sustained loss above {100 * self.loss_threshold:g} %"
         loss += f" beyond the {format_share(path_loss)} lost at every rate" if path_loss > 0 else ""
         return Verdict(limit, reasons or (f"{loss} up to {format_pps(carried)}, the most that was offered",), carried)

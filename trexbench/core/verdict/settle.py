@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import inf
-from statistics import median
+from itertools import pairwise
+from math import inf, sqrt
+from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 from ..load.plan import MIN_OFFERED_PPS, Direction
@@ -20,7 +21,7 @@ from .blame import BLAME_SHARE, blame, misses, nothing_came
 from .evidence import MAX_RECHECKS, find_evidence, find_rechecks
 from .knee import find_sustained
 from .parts import Limit, Trial, Verdict
-from .path import alike, find_path
+from .path import SIGMAS, alike, find_path
 
 LEAST_MORE = 0.001
 """Share by which more frames may come back than were sent: hosts and switches announce themselves."""
@@ -34,7 +35,7 @@ class HeldRate(NamedTuple):
     samples: Sequence[Sample]  # while sending
     last: Sample  # after the drain
     window: Window  # all frames from the start until drained, but rates, CPU and queue of the sending part
-    late: Window  # second half of the sending part
+    late: Sequence[Window]  # of the second half of the sending part, one for each sample
     offered_pps: float
 
 
@@ -59,7 +60,7 @@ def hold_of(direction: Direction, samples: Sequence[Sample]) -> HeldRate:
         ierrors=drained.ierrors,
         link_up=sending.link_up and drained.link_up,
     )
-    late = build_window(direction, samples[len(held) // 2 : len(held) + 1])
+    late = [build_window(direction, pair) for pair in pairwise(samples[len(held) // 2 : len(held) + 1])]
     return HeldRate(held, samples[-1], window, late, held[0].asked_pps[direction])
 
 
@@ -103,10 +104,13 @@ def settle(measured: RunWindows, direction: Direction, verdict: Verdict, trials:
         return replace(unknown, maximum_pps=confirmed, low_pps=None, high_pps=None)
     came = inf
     if failed and failed[0] is trials[0]:  # the figure's own: what came through in it
-        first = find_held(measured.samples, direction, CONFIRM_PHASES, failed[0].number)
-        shares = (w.received / w.sent if w.sent else inf for w in (held[failed[0]], path.correct(first.late)))
-        came, at_length = (share * failed[0].offered_pps / (1 - loss) for share in shares)
-        if 2 * came - at_length >= confirmed > at_length:  # what was confirmed came in the first half only
+        whole, late = held[failed[0]], find_held(measured.samples, direction, CONFIRM_PHASES, failed[0].number).late
+        sent_pps = failed[0].offered_pps / (1 - loss)
+        came, *came_late = (w.received / w.sent * sent_pps for w in (whole, *map(path.correct, late)) if w.sent)
+        at_length = fmean(came_late or [inf])
+        chance = SIGMAS * stdev(came_late) / sqrt(len(came_late)) if len(came_late) > 1 else 0.0
+        # What was confirmed came in the first half only: the DUT polices the traffic, or slows down.
+        if 2 * came - at_length >= confirmed > at_length + chance:
             confirmed, came = 0.0, at_length
     # RFC 2544: the fastest rate at which a trial lost none, unless only the tester's receiver failed a faster one.
     if confirmed and not loss and (failed or all(trial.passed for trial in trials)):
