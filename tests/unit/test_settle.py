@@ -288,6 +288,29 @@ def test_a_receiver_that_is_the_limit_is_no_dut(seed: int) -> None:
     assert holds(one, capacity, 0.002 + loss) or (one.at_least and one.maximum_pps <= capacity * 1.006), one
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("plan", [{"kind": "search"}, {"ramp_s": 60.0}, {"ramp_s": 600.0}], ids=str)
+def test_a_receiver_that_loses_less_than_a_fifth_of_the_goal_excuses_no_dut(plan: dict[str, Any], seed: int) -> None:
+    """At every rate, or from one below the DUT's limit on."""
+    rng = random.Random(seed)
+    capacity, goal = rng.uniform(2e5, 1.1e6), rng.choice((0.001, 0.005))
+    share, from_pps = rng.uniform(0.05, 0.2) * goal, rng.choice((0.0, rng.uniform(0.2, 0.9))) * capacity
+
+    class Dropping(SimulatedGenerator):
+        owed = 0.0
+
+        def _deliver(self, direction: Direction, forwarded: int, seconds: float) -> None:
+            port = self._ports[direction.rx]
+            before = port.ipackets
+            super()._deliver(direction, forwarded, seconds)
+            if port.ipackets - before > from_pps * seconds:
+                dropped, self.owed = divmod(self.owed + share * (port.ipackets - before), 1)
+                port.ipackets, port.ierrors = port.ipackets - int(dropped), port.ierrors + int(dropped)
+
+    (one,) = judged(World(capacity, seed=seed), Dropping, loss_threshold=goal, **plan).directions
+    assert holds(one, capacity, 0.002 + goal), one
+
+
 class Wandering(SimulatedGenerator):
     """Its router's limit varies by 1 % (a standard deviation), and forgets within ``memory_s``."""
 
