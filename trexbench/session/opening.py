@@ -57,7 +57,7 @@ def _check_wan(request: Request) -> None:
     """BenchError if the config's WAN cannot be made, or must not be."""
     wan = request.dut.wan
     if wan is not None and request.sim:
-        raise ConfigError(f"a WAN of {wan}: simulated packets pass none", "remove it, or another variant")
+        raise ConfigError(f"a WAN of {wan}: simulated packets pass none", "remove it, or use another variant")
     if wan is not None and not request.apply:
         raise ConfigError(f"a WAN of {wan}, which --no-apply does not set", "leave one of them out")
     if wan is not None and wan.loss:
